@@ -1,0 +1,1 @@
+"""The program `buildsys`: one small file a command."""

@@ -1,0 +1,93 @@
+"""The one error that is meant for people; everything else is a bug and shows its traceback.
+
+Knows nothing of rules, files or builds. Raised anywhere, rendered in one place (`cli`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+FAILED: Final = 1
+USAGE: Final = 2
+NO_SUCH_TARGET: Final = 3
+NOT_UP_TO_DATE: Final = 4
+LOCKED: Final = 5
+LIMIT: Final = 6
+INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True)
+class Place:
+    """A spot in a text file. `line` and `column` count from 1; 0 means the whole file, or the whole line."""
+
+    path: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return ":".join([self.path, *(str(n) for n in (self.line, self.column) if n)])
+
+
+class BuildError(Exception):
+    """What is wrong, the facts, where, and what to do about it.
+
+    problem: one line, lower case, no full stop.
+    facts: (label, text) pairs, printed aligned below the problem.
+    place, excerpt: where, and the lines there (see `excerpt_of`).
+    hint: one sentence that says what to do.
+    exit_code: what the program ends with.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        facts: Iterable[tuple[str, str]] = (),
+        place: Place | None = None,
+        excerpt: str = "",
+        hint: str = "",
+        exit_code: int = USAGE,
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.facts = tuple(facts)
+        self.place = place
+        self.excerpt = excerpt
+        self.hint = hint
+        self.exit_code = exit_code
+
+    def render(self) -> str:
+        """The error as people read it, without colour: `error:`, place, excerpt, facts, `hint:`."""
+        lines = [f"error: {self.problem}"]
+        if self.place:
+            lines.append(f"  {self.place}")
+        lines += [f"    {line}" for line in self.excerpt.splitlines()]
+        width = max((len(label) for label, _ in self.facts), default=0) + 1
+        lines += [f"  {label + ':':<{width}} {text}" for label, text in self.facts]
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+def excerpt_of(text: str, line: int, *, around: int = 2) -> str:
+    """The lines about `line` (from 1) with their numbers and an arrow at it; empty where there is no such line."""
+    lines = text.splitlines()
+    if not 1 <= line <= len(lines):
+        return ""
+    first, last = max(1, line - around), min(len(lines), line + around)
+    width = len(str(last))
+    return "\n".join(f"{'→' if n == line else ' '} {n:>{width}} │ {lines[n - 1]}".rstrip() for n in range(first, last + 1))
+
+
+def nearest(name: str, valid: Sequence[str]) -> str:
+    """A hint for a name that does not exist: the nearest valid one, else all of them."""
+    close = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
+    if close:
+        return f'did you mean "{close[0]}"?'
+    return f"valid here: {', '.join(valid)}" if valid else ""

@@ -1,0 +1,331 @@
+"""The frozen records that the stages hand to one another, in the words of `docs/glossary.md`.
+
+Knows nothing of TOML, files, processes or databases. A record holds facts, never a handle; whoever gets one may keep it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, NewType
+
+from buildsys.digest import Digest
+from buildsys.errors import Place
+
+RuleName = NewType("RuleName", str)
+Shard = NewType("Shard", str)
+"""One value of a rule's `each` variable; "" for the one action of a rule without `each`."""
+ActionKey = NewType("ActionKey", str)
+"""Digest of all that decides an action's outputs."""
+
+Value = object
+"""A typed config value: str, int, float, bool, date, time, datetime, or a list or dict of these."""
+
+NO_SHARD = Shard("")
+
+
+class ActionId(NamedTuple):
+    """A rule applied to one shard; printed as users type it: `tokens[0003]`, or `vocab` where there are no shards."""
+
+    rule: RuleName
+    shard: Shard = NO_SHARD
+
+    def __str__(self) -> str:
+        return f"{self.rule}[{self.shard}]" if self.shard else self.rule
+
+
+# ---------------------------------------------------------------- declared: what a rule file says
+
+
+@dataclass(frozen=True)
+class Ref:
+    """`@rule`, `@rule.output`, and with `every` their folds `@rule[*]`, `@rule.output[*]`.
+
+    output: "" where the rule file does not name one (right only where the rule has one output).
+    """
+
+    rule: RuleName
+    output: str = ""
+    every: bool = False
+
+    def __str__(self) -> str:
+        return f"@{self.rule}{'.' + self.output if self.output else ''}{'[*]' if self.every else ''}"
+
+
+@dataclass(frozen=True)
+class Each:
+    """The variable that makes a rule's shards, and where its values come from: a pattern of paths, or another rule."""
+
+    variable: str
+    source: Ref | str
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input by role. source: a reference, or a path text relative to the project (file, folder, `{shard}`, `*`)."""
+
+    name: str
+    source: Ref | str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Param:
+    """One typed value passed to the code. config_key: the dotted key it was read from, "" for a literal."""
+
+    name: str
+    value: Value
+    config_key: str = ""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output by role. pattern: a path relative to the project, may hold `{shard}` and `{profile}`."""
+
+    name: str
+    pattern: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Check:
+    """A SQL assertion over a rule's outputs, each a table of its name."""
+
+    name: str
+    sql: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A declared way to make outputs from inputs. Params and settings hold values, already read from the config.
+
+    script, function: for `run` and `chat`. command: for `shell`, braces not yet filled in.
+    endpoint: for `chat`, "service:NAME" or a URL. env: names of variables that are passed and keyed.
+    secrets: (name of the secret, name of the environment variable).
+    """
+
+    name: RuleName
+    kind: Literal["run", "shell", "chat"]
+    place: Place
+    about: str = ""
+    script: str = ""
+    function: str = ""
+    command: str = ""
+    each: Each | None = None
+    inputs: tuple[Input, ...] = ()
+    params: tuple[Param, ...] = ()
+    settings: tuple[Param, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    checks: tuple[Check, ...] = ()
+    env: tuple[str, ...] = ()
+    secrets: tuple[tuple[str, str], ...] = ()
+    services: tuple[str, ...] = ()
+    endpoint: str = ""
+    identity: str = ""
+    samples: int = 1
+    default: bool = True
+
+    @property
+    def is_origin(self) -> bool:
+        """Makes shards: `{shard}` in its outputs, and no `each`."""
+        return self.each is None and any("{shard}" in output.pattern for output in self.outputs)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A server that actions need. command: a shell text with `{port}`; ready: the URL that answers 200 once it is up."""
+
+    name: str
+    command: str
+    ready: str
+    place: Place
+    inputs: tuple[Input, ...] = ()
+    params: tuple[Param, ...] = ()
+    env: tuple[str, ...] = ()
+    ready_timeout_s: float = 120.0
+
+
+@dataclass(frozen=True)
+class Declared:
+    """All rule files together."""
+
+    rules: Mapping[RuleName, Rule]
+    services: Mapping[str, Service]
+
+
+# ---------------------------------------------------------------- made: bytes, results, decisions
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """The bytes made for an output, known by their digest.
+
+    path: relative to the project, with `/`. size: bytes. executable: the x bits of its mode.
+    tree: a folder; its digest is that of its listing (names, modes and digests of all files below).
+    """
+
+    path: str
+    digest: Digest
+    size: int
+    executable: bool = False
+    tree: bool = False
+
+
+@dataclass(frozen=True)
+class Made:
+    """One artifact in its role: output `name`, and for an origin the shard that it is."""
+
+    name: str
+    shard: Shard
+    artifact: Artifact
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that an action key holds, as `why` shows it.
+
+    group: "code", "param", "input", "env", "version", "identity", "service", "output", "python", "rule", "format".
+    value: text for people, with its type where it matters. path: where it is (a file, a config key), else "".
+    """
+
+    group: str
+    name: str
+    value: str
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one action key made: the manifest's answer to "has this been done?"."""
+
+    key: ActionKey
+    action: ActionId
+    run_id: int
+    outputs: tuple[Made, ...]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What an action cost. Seconds; max_rss in bytes. Requests: sent, and answered from the log."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    max_rss: int = 0
+    requests_sent: int = 0
+    requests_reused: int = 0
+
+
+Outcome = Literal["ran", "reused", "restored", "failed", "skipped", "blocked", "cancelled"]
+OUTCOMES: tuple[Outcome, ...] = ("ran", "reused", "restored", "failed", "skipped", "blocked", "cancelled")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is to be done for one action, and why in one line ("its code changed", "up to date")."""
+
+    do: Literal["run", "reuse", "restore"]
+    reason: str
+
+
+@dataclass(frozen=True)
+class CheckVerdict:
+    """How one check ended for one action. key: digest of its SQL and the outputs' digests. detail: what people read."""
+
+    check: str
+    key: Digest
+    passed: bool
+    detail: str = ""
+    wall_s: float = 0.0
+
+
+# ---------------------------------------------------------------- events: one closed stream
+
+
+@dataclass(frozen=True)
+class BuildStarted:
+    run_id: int
+    command: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ShardsKnown:
+    """The actions of a rule are known; n of them."""
+
+    rule: RuleName
+    n: int
+
+
+@dataclass(frozen=True)
+class ServiceReady:
+    name: str
+    url: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ActionStarted:
+    action: ActionId
+    reason: str
+
+
+@dataclass(frozen=True)
+class RequestsAnswered:
+    """Progress of a chat action: totals since it started."""
+
+    action: ActionId
+    done: int
+    total: int
+    sent: int
+    output_tokens: int
+
+
+@dataclass(frozen=True)
+class ActionFinished:
+    """An action is settled. error: rendered, "" where it went well. log: path relative to the project, or ""."""
+
+    action: ActionId
+    outcome: Outcome
+    reason: str
+    usage: Usage = field(default_factory=Usage)
+    error: str = ""
+    log: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True)
+class CheckFinished:
+    action: ActionId
+    verdict: CheckVerdict
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something a user should know; level "info" or "warning"."""
+
+    level: Literal["info", "warning"]
+    text: str
+
+
+@dataclass(frozen=True)
+class BuildFinished:
+    """outcome: "done", "failed", "interrupted". counts: actions by outcome."""
+
+    run_id: int
+    outcome: str
+    seconds: float
+    counts: Mapping[Outcome, int]
+
+
+Event = (
+    BuildStarted
+    | ShardsKnown
+    | ServiceReady
+    | ActionStarted
+    | RequestsAnswered
+    | ActionFinished
+    | CheckFinished
+    | Notice
+    | BuildFinished
+)

@@ -1,0 +1,1 @@
+"""What is done: workers, services, requests, checks. Knows nothing of what is stale."""
