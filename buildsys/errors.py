@@ -82,7 +82,9 @@ def excerpt_of(text: str, line: int, *, around: int = 2) -> str:
         return ""
     first, last = max(1, line - around), min(len(lines), line + around)
     width = len(str(last))
-    return "\n".join(f"{'→' if n == line else ' '} {n:>{width}} │ {lines[n - 1]}".rstrip() for n in range(first, last + 1))
+    return "\n".join(
+        f"{'→' if n == line else ' '} {n:>{width}} │ {lines[n - 1]}".rstrip() for n in range(first, last + 1)
+    )
 
 
 def nearest(name: str, valid: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """The frozen records that the stages hand to one another, in the words of `docs/glossary.md`.
 
-Knows nothing of TOML, files, processes or databases. A record holds facts, never a handle; whoever gets one may keep it.
+Knows nothing of TOML, files, processes or databases. A record holds facts, never a handle; who gets one may keep it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Service:
-    """A server that actions need. command: a shell text with `{port}`; ready: the URL that answers 200 once it is up."""
+    """A server that actions need. command: a shell text with `{port}`; ready: a URL that answers 200 once it is up."""
 
     name: str
     command: str

@@ -1,0 +1,127 @@
+"""Imports as written -> files of the project: the modules that a script can reach, and the names that are not ours.
+
+Knows no file system: a `Tree` answers what files there are. Resolution follows what the worker's loader does at run
+time, where the script's folder is `sys.path[0]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from buildsys.code.parse import Broken, Import, Module, parse
+
+
+class Tree(Protocol):
+    """The files of a project, by path relative to it."""
+
+    def read(self, path: str) -> str | None:
+        """The text of a file, None where there is none."""
+
+    def sources(self, folder: str) -> Sequence[str]:
+        """All `.py` files below a folder, sorted."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a script can import.
+
+    modules: by path, first-party, parsed. texts: their sources, frozen with them.
+    broken: first-party files that a computed import may name and that do not parse; they count by their text.
+    external: top-level names that are not first-party.
+    """
+
+    modules: dict[str, Module]
+    texts: dict[str, str]
+    broken: tuple[str, ...]
+    external: frozenset[str]
+
+
+def reach(script: str, tree: Tree) -> Reach | None:
+    """The import closure of a script; None where the script is missing. Raises Broken where a module in it is."""
+    text = tree.read(script)
+    if text is None:
+        return None
+    folder = script.rpartition("/")[0]
+    modules: dict[str, Module] = {}
+    texts: dict[str, str] = {}
+    external: set[str] = set()
+    broken: list[str] = []
+    waiting = [script]
+    while waiting:
+        path = waiting.pop()
+        if path in modules:
+            continue
+        source = text if path == script else tree.read(path)
+        if source is None:
+            continue
+        texts[path] = source
+        module = modules[path] = parse(path, source)
+        for imported in module.imports:
+            found, root = _resolve(imported, path, folder, tree)
+            waiting += found
+            if not found and root:
+                external.add(root)
+        if module.dynamic:
+            waiting += _loadable(tree.sources(folder), texts, broken, tree)
+    return Reach(modules, texts, tuple(sorted(set(broken))), frozenset(external))
+
+
+def _loadable(paths: Iterable[str], texts: dict[str, str], broken: list[str], tree: Tree) -> list[str]:
+    """The files that a computed import may name. One that does not parse would fail only if it were imported."""
+    found = []
+    for path in paths:
+        if path in texts:
+            continue
+        source = tree.read(path) or ""
+        try:
+            parse(path, source)
+        except Broken:
+            texts[path] = source
+            broken.append(path)
+        else:
+            found.append(path)
+    return found
+
+
+def _resolve(imported: Import, path: str, folder: str, tree: Tree) -> tuple[list[str], str]:
+    """The files that one import runs, and its top-level name ("" where it is relative)."""
+    if imported.level:
+        base = path
+        for _ in range(imported.level):
+            base = base.rpartition("/")[0]
+        found = _files(base, imported.module, tree)
+        prefix = _join(base, imported.module.replace(".", "/"))
+        root = ""
+    else:
+        found = _files(folder, imported.module, tree)
+        prefix = _join(folder, imported.module.replace(".", "/"))
+        root = imported.module.partition(".")[0]
+    if imported.names == ("*",):
+        return found, root
+    return found + [file for name in imported.names for file in _module_files(_join(prefix, name), tree)], root
+
+
+def _files(base: str, dotted: str, tree: Tree) -> list[str]:
+    """The files of a package chain `a.b.c` below a folder; of the folder's own package where `dotted` is empty."""
+    if not dotted:
+        return _module_files(base, tree)
+    found: list[str] = []
+    stem = base
+    for name in dotted.split("."):
+        stem = _join(stem, name)
+        found += _module_files(stem, tree)
+    return found
+
+
+def _module_files(stem: str, tree: Tree) -> list[str]:
+    """A package wins over a module of the same name, as in Python."""
+    for path in (f"{stem}/__init__.py", f"{stem}.py"):
+        if tree.read(path) is not None:
+            return [path]
+    return []
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder and name else folder or name

@@ -1,0 +1,65 @@
+"""What decides how a rule's code behaves: a fingerprint, the sources that it covers, and the parts that explain it.
+
+The first, sound form: the normalised syntax of every first-party module in the import closure. A computed import takes
+all modules of the script's folder. Knows no file system.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from buildsys.code.parse import Broken
+from buildsys.code.resolve import Tree, reach
+from buildsys.digest import Digest, digest_bytes, digest_of
+from buildsys.errors import BuildError, Place, nearest
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The code that an action can reach.
+
+    fingerprint: equal means that no first-party code in reach has changed.
+    sources: path -> text, what a worker runs, whatever is saved meanwhile.
+    symbols: (path, symbol, digest), sorted; a symbol "*" is a whole module.
+    external: top-level names imported from outside the project, the standard library left out.
+    """
+
+    fingerprint: Digest
+    sources: dict[str, str]
+    symbols: tuple[tuple[str, str, Digest], ...]
+    external: frozenset[str]
+
+
+def slice_of(script: str, function: str, tree: Tree) -> Slice:
+    """The slice of `script::function`; with function "" that of the script run as a program.
+
+    Raises Broken where a module in reach does not parse or does not define the function, and BuildError where the
+    script is missing.
+    """
+    found = reach(script, tree)
+    if found is None:
+        raise BuildError(f"there is no script {script}", place=Place(script))
+    entry = found.modules[script]
+    if function and function not in entry.defines:
+        raise Broken(
+            f'{script} defines no "{function}"',
+            place=Place(script),
+            hint=nearest(function, sorted(entry.defines)),
+            exit_code=1,
+        )
+    symbols = [(path, "*", module.digest) for path, module in found.modules.items()]
+    symbols += [(path, "*", digest_bytes(found.texts[path].encode())) for path in found.broken]
+    symbols.sort()
+    return Slice(
+        fingerprint=digest_of("modules", script.rpartition("/")[2], function, _by_folder(script, symbols)),
+        sources=found.texts,
+        symbols=tuple(symbols),
+        external=found.external - sys.stdlib_module_names,
+    )
+
+
+def _by_folder(script: str, symbols: list[tuple[str, str, Digest]]) -> list[tuple[str, str, Digest]]:
+    """Paths relative to the script's folder, so that moving the folder changes nothing."""
+    folder = script.rpartition("/")[0]
+    return [(path.removeprefix(f"{folder}/"), symbol, digest) for path, symbol, digest in symbols]

@@ -1,0 +1,72 @@
+"""What is to be done for an action, and why: values in, a decision out.
+
+Knows no file and no database: whoever asks says what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from buildsys.model import Decision, Part, Result
+
+Where = Literal["workspace", "store", "nowhere"]
+"""Where all outputs of a result are: in place, else at least in the store, else lost."""
+
+
+def decide(result: Result | None, where: Where, changes: Sequence[str]) -> Decision:
+    """Reuse what is in place, restore what the store has, run the rest.
+
+    result: what the action's key made, if ever. changes: how the key differs from that of the last result (`differences`).
+    """
+    if result is None:
+        return Decision("run", reason_of(changes))
+    if where == "workspace":
+        return Decision("reuse", "up to date")
+    if where == "store":
+        return Decision("restore", "made before under the same key")
+    return Decision("run", "its outputs are neither in place nor in the store")
+
+
+def reason_of(changes: Sequence[str]) -> str:
+    """One line: "its code changed (01b.py)", "param max_tokens changed: 64 (int) → 96 (int)", "never built"."""
+    if not changes:
+        return "never built"
+    more = f", and {len(changes) - 1} more" if len(changes) > 1 else ""
+    return changes[0] + more
+
+
+def differences(old: Sequence[Part], new: Sequence[Part]) -> list[str]:
+    """What differs between two keys, each as one line; the most telling first."""
+    before = {(part.group, part.name): part for part in old}
+    after = {(part.group, part.name): part for part in new}
+    changed = [
+        (group, name)
+        for group, name in dict.fromkeys([*after, *before])
+        if _value(before.get((group, name))) != _value(after.get((group, name)))
+    ]
+    changed.sort(key=lambda pair: _ORDER.index(pair[0]) if pair[0] in _ORDER else len(_ORDER))
+    return [_line(before.get(pair), after.get(pair)) for pair in changed]
+
+
+_ORDER = ("rule", "code", "param", "input", "identity", "service", "env", "output", "version", "python", "format")
+
+
+def _value(part: Part | None) -> str | None:
+    return part.value if part else None
+
+
+def _line(old: Part | None, new: Part | None) -> str:
+    part = new or old
+    assert part is not None
+    what = "is new" if old is None else "is gone" if new is None else "changed"
+    if part.group == "code":
+        return f"its code {what} ({part.path or part.name})"
+    if part.group == "input":
+        return f"input {part.name} {what}"
+    if part.group == "rule":
+        return f"the rule's {part.name} {what}"
+    label = {"env": "variable", "version": "version of"}.get(part.group, part.group)
+    where = f" ({part.path})" if part.path else ""
+    values = f": {old.value} → {new.value}" if old and new else f": {part.value}"
+    return f"{label} {part.name} {what}{values}{where}"

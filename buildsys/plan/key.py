@@ -1,0 +1,135 @@
+"""What an action key holds: one traversal gives the facts, and two sinks take them: the key, and its explanation.
+
+Knows no file and no database. The facts of a rule are the same for all its shards and are hashed once; the inputs of an
+action come after them. A fact's group, name and value are hashed; its path only tells people where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from buildsys.code.slice import Slice
+from buildsys.digest import Digest, Hasher
+from buildsys.model import ActionId, ActionKey, Part, Rule, Value
+
+FORMAT = 1
+"""Raised whenever the same facts would mean other outputs."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that decides outputs. path: where it is (a file, a config key), not hashed."""
+
+    group: str
+    name: str
+    value: Value
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a rule's actions run in, beside their inputs.
+
+    python: minor version ("3.11"). versions: distributions that the code imports. env: declared variables, "" for unset.
+    services: service name -> its key.
+    """
+
+    python: str
+    versions: Mapping[str, str]
+    env: Mapping[str, str]
+    services: Mapping[str, Digest]
+
+
+@dataclass(frozen=True)
+class Given:
+    """One input file or folder as an action gets it.
+
+    name: the role. file: its own name, which the code can see. path, maker: where it comes from, not hashed.
+    """
+
+    name: str
+    file: str
+    digest: Digest
+    path: str
+    maker: ActionId | None = None
+
+
+def rule_facts(rule: Rule, code: Slice | None, around: Surroundings) -> Iterator[Fact]:
+    """All that decides the outputs of every action of a rule, in a fixed order."""
+    yield Fact("format", "buildsys", FORMAT)
+    yield Fact("rule", "kind", rule.kind)
+    if rule.kind == "shell":
+        yield Fact("rule", "command", rule.command)
+    else:
+        yield Fact("rule", "function", rule.function)
+    if rule.kind == "chat":
+        yield Fact("rule", "samples", rule.samples)
+        if not rule.endpoint.startswith("service:"):
+            yield Fact("identity", "identity", rule.identity)
+    if code:
+        for path, symbol, digest in code.symbols:
+            yield Fact("code", f"{path.removeprefix(_folder(rule.script))}:{symbol}", digest, path)
+    for param in sorted(rule.params, key=lambda p: p.name):
+        yield Fact("param", param.name, param.value, param.config_key)
+    for output in rule.outputs:
+        yield Fact("output", output.name, output.pattern.rpartition("/")[2])
+    yield Fact("python", "python", around.python)
+    for group, values in (("version", around.versions), ("env", around.env), ("service", around.services)):
+        for name in sorted(values):
+            yield Fact(group, name, values[name])
+
+
+def service_facts(
+    command: str, params: Mapping[str, Value], code: Slice | None, around: Surroundings
+) -> Iterator[Fact]:
+    """All but its inputs that decides how a service answers."""
+    yield Fact("format", "buildsys", FORMAT)
+    yield Fact("rule", "command", command)
+    if code:
+        for path, symbol, digest in code.symbols:
+            yield Fact("code", f"{path}:{symbol}", digest, path)
+    for name in sorted(params):
+        yield Fact("param", name, params[name])
+    yield Fact("python", "python", around.python)
+    for group, values in (("version", around.versions), ("env", around.env)):
+        for name in sorted(values):
+            yield Fact(group, name, values[name])
+
+
+def input_facts(inputs: Iterable[tuple[str, Sequence[Given]]]) -> Iterator[Fact]:
+    """The inputs by role: names and digests, in the order in which the code gets them."""
+    for role, given in inputs:
+        yield Fact("input", role, [[one.file, one.digest] for one in given])
+
+
+def hasher_of(facts: Iterable[Fact]) -> Hasher:
+    """The first sink: a hasher that has seen the facts, to be copied for each action of the rule."""
+    hasher = Hasher()
+    for fact in facts:
+        hasher.field(fact.group, fact.name, fact.value)
+    return hasher
+
+
+def action_key(rule_hasher: Hasher, inputs: Iterable[tuple[str, Sequence[Given]]]) -> ActionKey:
+    """The key of one action, from its rule's facts and its inputs."""
+    hasher = rule_hasher.copy()
+    for fact in input_facts(inputs):
+        hasher.field(fact.group, fact.name, fact.value)
+    return ActionKey(hasher.digest())
+
+
+def parts_of(facts: Iterable[Fact]) -> tuple[Part, ...]:
+    """The second sink: the same facts as people read them, values with their types."""
+    return tuple(Part(fact.group, fact.name, _text(fact), fact.path) for fact in facts)
+
+
+def _text(fact: Fact) -> str:
+    if fact.group == "param":
+        return f"{fact.value!r} ({type(fact.value).__name__})"
+    return str(fact.value)
+
+
+def _folder(script: str) -> str:
+    folder = script.rpartition("/")[0]
+    return f"{folder}/" if folder else ""

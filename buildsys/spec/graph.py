@@ -1,0 +1,285 @@
+"""Rules x shards -> actions: what feeds what, and which rules share their shards.
+
+Knows no file system and no result. How many shards a rule has may be known only after its origin ran, so the graph is
+one of rules; actions are drawn from it, shard by shard, once their origin's shards are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from buildsys.errors import NO_SUCH_TARGET, BuildError, nearest
+from buildsys.model import NO_SHARD, ActionId, Declared, Input, Ref, Rule, RuleName, Service, Shard
+
+SHARD_NAME = r"[A-Za-z0-9._-]+"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where shards come from: a rule that makes them, or a pattern of source paths."""
+
+    rule: RuleName | None
+    pattern: str = ""
+
+    def __str__(self) -> str:
+        return f"@{self.rule}" if self.rule else self.pattern
+
+
+@dataclass(frozen=True)
+class FromFile:
+    """An input read in place. path: relative to the project, shard filled in; with `many` it holds `*`."""
+
+    name: str
+    path: str
+    many: bool
+
+
+@dataclass(frozen=True)
+class FromRule:
+    """An input made by another rule: output `output` of one action, or with `many` of all its actions.
+
+    action: the one that makes it (`many`: the rule's one action where it is an origin or has no shards, else unused).
+    shard: which of an origin's files; "" where the whole output of the action is meant.
+    """
+
+    name: str
+    rule: RuleName
+    output: str
+    shard: Shard
+    many: bool
+
+
+Source = FromFile | FromRule
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a build is asked for: for each rule, the shards, None meaning all of them."""
+
+    shards: Mapping[RuleName, frozenset[Shard] | None]
+
+    def __contains__(self, action: ActionId) -> bool:
+        if action.rule not in self.shards:
+            return False
+        only = self.shards[action.rule]
+        return only is None or action.shard in only or not action.shard
+
+
+class Graph:
+    """The rules, checked against one another. Raises BuildError for a cycle or a reference that can't be met."""
+
+    def __init__(self, declared: Declared) -> None:
+        self.rules = declared.rules
+        self.services = declared.services
+        self.order: tuple[RuleName, ...] = tuple(_ordered(self))
+        self.origins: dict[RuleName, Origin | None] = {}
+        for name in self.order:
+            self.origins[name] = self._origin(self.rules[name])
+        for rule in self.rules.values():
+            for given in rule.inputs:
+                self._check_input(rule, given)
+
+    # ------------------------------------------------------------ rules
+
+    def upstream(self, name: RuleName) -> list[RuleName]:
+        """The rules that this one names: for shards, as inputs, and through its services."""
+        rule = self.rules[name]
+        refs = [rule.each.source] if rule.each else []
+        refs += [given.source for given in rule.inputs]
+        refs += [given.source for service in self.services_of(rule) for given in service.inputs]
+        return list(dict.fromkeys(ref.rule for ref in refs if isinstance(ref, Ref)))
+
+    def services_of(self, rule: Rule) -> list[Service]:
+        """The services that must be up while an action of the rule runs."""
+        names = list(rule.services)
+        if rule.endpoint.startswith("service:"):
+            names.append(rule.endpoint.removeprefix("service:"))
+        return [self.services[name] for name in dict.fromkeys(names)]
+
+    def _origin(self, rule: Rule) -> Origin | None:
+        """None where the rule has one action. Upstream rules are settled first."""
+        if rule.each is None:
+            return None
+        if isinstance(rule.each.source, str):
+            return Origin(None, rule.each.source)
+        source = self.rules[rule.each.source.rule]
+        if source.is_origin:
+            return Origin(source.name)
+        origin = self.origins[source.name]
+        if origin is None:
+            raise BuildError(
+                f"[rule.{rule.name}] takes the shards of {source.name}, which has none",
+                place=rule.place,
+                hint=f"give [rule.{source.name}] an `each`, or {{shard}} in its outputs",
+            )
+        return origin
+
+    def _check_input(self, rule: Rule, given: Input) -> None:
+        if isinstance(given.source, str):
+            self._refuse_output_by_path(rule, given, given.source)
+            return
+        ref, source = given.source, self.rules[given.source.rule]
+        sharded = source.is_origin or self.origins[source.name] is not None
+        plain, fold = str(Ref(ref.rule, ref.output)), str(Ref(ref.rule, ref.output, every=True))
+        if ref.every and not sharded:
+            raise BuildError(
+                f'input "{given.name}" of [rule.{rule.name}] asks for all shards of {source.name}, which has none',
+                place=given.place,
+                hint=f'write "{plain}"',
+            )
+        if not ref.every and sharded and self._origin_of_output(source, ref.output) != self.origins[rule.name]:
+            raise BuildError(
+                f'input "{given.name}" of [rule.{rule.name}] asks for "this shard" of {source.name}, '
+                "but the two do not share their shards",
+                facts=[
+                    (rule.name, f"shards of {self.origins[rule.name] or 'none'}"),
+                    (source.name, f"shards of {self._origin_of_output(source, ref.output)}"),
+                ],
+                place=given.place,
+                hint=f'write "{fold}" for the list of all, or each = {{ shard = "{fold}" }} for one action a shard',
+            )
+
+    def _origin_of_output(self, source: Rule, output: str) -> Origin | None:
+        """The origin of one output: an origin's outputs without {shard} have none."""
+        if source.is_origin:
+            pattern = next(o.pattern for o in source.outputs if o.name == output or not output)
+            return Origin(source.name) if "{shard}" in pattern else None
+        return self.origins[source.name]
+
+    def _refuse_output_by_path(self, rule: Rule, given: Input, path: str) -> None:
+        for other, output, regex in self._output_patterns:
+            if regex.fullmatch(path.replace("{profile}", "default").replace("*", "x")):
+                raise BuildError(
+                    f'input "{given.name}" of [rule.{rule.name}] is an output of [rule.{other}]',
+                    facts=[("path", path)],
+                    place=given.place,
+                    hint=f'write "{Ref(other, output)}", so that it is built first',
+                )
+
+    # ------------------------------------------------------------ actions
+
+    def actions(self, name: RuleName, shards: Iterable[Shard]) -> Iterator[ActionId]:
+        """The actions of a rule, given the shards of its origin (ignored where it has none)."""
+        if self.origins[name] is None:
+            yield ActionId(name)
+        else:
+            for shard in shards:
+                yield ActionId(name, shard)
+
+    def sources(self, action: ActionId) -> list[Source]:
+        """The action's inputs in the order of the rule file, its shard filled in."""
+        return [self._source(given, action.shard) for given in self.rules[action.rule].inputs]
+
+    def service_sources(self, service: Service) -> list[Source]:
+        return [self._source(given, NO_SHARD) for given in service.inputs]
+
+    def _source(self, given: Input, shard: Shard) -> Source:
+        if isinstance(given.source, str):
+            return FromFile(given.name, given.source.replace("{shard}", shard), "*" in given.source)
+        ref = given.source
+        source = self.rules[ref.rule]
+        output = ref.output or source.outputs[0].name
+        own = self.origins[ref.rule] is not None or self._origin_of_output(source, output) is not None
+        return FromRule(given.name, ref.rule, output, shard if own and not ref.every else NO_SHARD, ref.every)
+
+    def maker(self, source: FromRule) -> ActionId:
+        """The action that makes an input that is not a fold over shards."""
+        return ActionId(source.rule, source.shard if self.origins[source.rule] is not None else NO_SHARD)
+
+    # ------------------------------------------------------------ paths and targets
+
+    @cached_property
+    def _output_patterns(self) -> list[tuple[RuleName, str, re.Pattern[str]]]:
+        return [
+            (rule.name, output.name, re.compile(_regex(output.pattern)))
+            for rule in self.rules.values()
+            for output in rule.outputs
+        ]
+
+    def target(self, text: str) -> ActionId | RuleName:
+        """What a user means by a rule name, `rule[shard]`, or the path of an output. Raises BuildError, exit 3."""
+        name, bracket, rest = text.partition("[")
+        if name in self.rules:
+            shard = rest.removesuffix("]")
+            return ActionId(RuleName(name), Shard(shard)) if bracket and shard != "*" else RuleName(name)
+        path = text.removeprefix("./").rstrip("/")
+        for rule, _, regex in self._output_patterns:
+            if match := regex.fullmatch(path):
+                shard = match.groupdict().get("shard") or ""
+                return ActionId(rule, Shard(shard)) if self.origins[rule] is not None else RuleName(rule)
+        raise BuildError(
+            f'no rule, action or output is called "{text}"',
+            hint=nearest(name, list(self.rules)),
+            exit_code=NO_SUCH_TARGET,
+        )
+
+    def wanted(self, targets: Iterable[str]) -> Wanted:
+        """The targets and all that they need; without targets every rule that is built by default."""
+        shards: dict[RuleName, frozenset[Shard] | None] = {}
+        asked = [self.target(text) for text in targets]
+        if not asked:
+            asked = [rule.name for rule in self.rules.values() if rule.default]
+        for target in asked:
+            rule = target.rule if isinstance(target, ActionId) else target
+            _widen(shards, rule, frozenset([target.shard]) if isinstance(target, ActionId) and target.shard else None)
+        for name in reversed(self.order):
+            if name in shards:
+                self._want_upstream(name, shards)
+        return Wanted({name: shards[name] for name in self.order if name in shards})
+
+    def _want_upstream(self, name: RuleName, shards: dict[RuleName, frozenset[Shard] | None]) -> None:
+        rule = self.rules[name]
+        if rule.each and isinstance(rule.each.source, Ref):
+            _widen(shards, rule.each.source.rule, shards[name])
+        for given in rule.inputs:
+            if isinstance(given.source, Ref):
+                _widen(shards, given.source.rule, None if given.source.every else shards[name])
+        for service in self.services_of(rule):
+            for given in service.inputs:
+                if isinstance(given.source, Ref):
+                    _widen(shards, given.source.rule, None)
+
+
+def natural_key(name: str) -> list[tuple[int, int, str]]:
+    """Sorts 9 before 10."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def _widen(shards: dict[RuleName, frozenset[Shard] | None], rule: RuleName, more: frozenset[Shard] | None) -> None:
+    have = shards.get(rule, frozenset())
+    shards[rule] = None if have is None or more is None else have | more
+
+
+def _regex(pattern: str) -> str:
+    text = re.escape(pattern.replace("{profile}", "default"))
+    return text.replace(re.escape("{shard}"), f"(?P<shard>{SHARD_NAME})", 1).replace(re.escape("{shard}"), "(?P=shard)")
+
+
+def _ordered(graph: Graph) -> Iterator[RuleName]:
+    """Rules after those that they name. Raises BuildError with the whole path of a cycle."""
+    done: set[RuleName] = set()
+    path: list[RuleName] = []
+
+    def visit(name: RuleName) -> Iterator[RuleName]:
+        if name in done:
+            return
+        if name in path:
+            circle = [*path[path.index(name) :], name]
+            raise BuildError(
+                "rules need each other in a circle",
+                facts=[(rule, str(graph.rules[rule].place)) for rule in dict.fromkeys(circle)],
+                place=graph.rules[name].place,
+                hint=" → ".join(circle),
+            )
+        path.append(name)
+        for other in graph.upstream(name):
+            yield from visit(other)
+        path.pop()
+        done.add(name)
+        yield name
+
+    for name in graph.rules:
+        yield from visit(name)
