@@ -1,0 +1,131 @@
+"""What the manifest is told: frozen records, each one row or a few, and the batch that is committed at once.
+
+Knows nothing of SQL. Paths are relative to the project; times are seconds since the epoch, durations seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from buildsys.digest import Digest
+from buildsys.model import ActionId, ActionKey, CheckVerdict, Made, Outcome, Part, RuleName, Shard, Usage
+from buildsys.state.files import Stat
+
+
+class InputRow(NamedTuple):
+    """One file or folder that a result was made from.
+
+    role: "input" as declared, or "discovered" by the trace. digest: what counted in the key (of an ephemeral output
+    the key of its action). maker: the action whose output it is; None for a source.
+    """
+
+    role: Literal["input", "discovered"]
+    name: str
+    path: str
+    digest: str
+    maker: ActionId | None = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """The parts of a key that the actions of a rule share, stored once by their digest; inputs are not among them."""
+
+    context: Digest
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """One key's outputs. In `outputs`, artifact.path is the file name as made, not the place in the workspace."""
+
+    key: ActionKey
+    action: ActionId
+    run_id: int
+    context: Digest
+    outputs: tuple[Made, ...]
+    inputs: tuple[InputRow, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class ActionRow:
+    """How one action ended in one run. key: None where it never had one (skipped, blocked)."""
+
+    run_id: int
+    profile: str
+    action: ActionId
+    outcome: Outcome
+    key: ActionKey | None
+    reason: str = ""
+    usage: Usage = field(default_factory=Usage)
+    log: str = ""
+    error: str = ""
+    started: float = 0.0
+
+
+@dataclass(frozen=True)
+class Hold:
+    """From now on the result of `key` holds for this action under this profile, published at the outputs' paths."""
+
+    profile: str
+    action: ActionId
+    key: ActionKey
+    outputs: tuple[Made, ...]
+    run_id: int
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    run_id: int
+    profile: str
+    action: ActionId
+    verdict: CheckVerdict
+
+
+class FileRow(NamedTuple):
+    """A source file's digest and the stat that it had then: what `Files.learned` gives."""
+
+    path: str
+    stat: Stat
+    digest: Digest
+
+
+@dataclass(frozen=True)
+class RequestRow:
+    """One request of a chat action, answered or not. key: the request's; record_id: of the record it was made for.
+
+    status: of HTTP, 0 where no answer came. error: "" where it went well. reused: answered from the log of replies.
+    """
+
+    key: str
+    rule: RuleName
+    shard: Shard
+    run_id: int
+    profile: str
+    record_id: str
+    sample: int = 0
+    model: str = ""
+    identity: str = ""
+    endpoint: str = ""
+    finish_reason: str = ""
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    wall_s: float = 0.0
+    status: int = 0
+    error: str = ""
+    reused: bool = False
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What is committed in one transaction: all of it or nothing."""
+
+    contexts: tuple[Context, ...] = ()
+    results: tuple[ResultRow, ...] = ()
+    actions: tuple[ActionRow, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    checks: tuple[CheckRow, ...] = ()
+    files: tuple[FileRow, ...] = ()
+    requests: tuple[RequestRow, ...] = ()

@@ -1,0 +1,211 @@
+"""What the project's files are now: digests by stat where that can be trusted, by reading where it can't.
+
+Knows nothing of rules, of the store or of the manifest: it is given the rows that were known, and hands back those that
+it learned. A stat is trusted only where it is older than the file system's own clock was before the file was read: two
+edits within one tick of that clock may leave equal stats.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat as modes
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from buildsys.digest import Digest, digest_bytes, digest_of
+from buildsys.errors import BuildError
+from buildsys.model import Shard
+from buildsys.state import patterns
+from buildsys.state.content import Entry, digest_stream, is_executable, listing_of, walk
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_READ_TRIES: Final = 3
+
+
+class Stat(NamedTuple):
+    """What the file system says of a file without reading it. size: bytes; times: ns; mode: with the type bits."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    mode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Stat:
+        return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
+
+
+Row = tuple[Stat, Digest]
+"""A file's digest, and the stat that it had then."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A file or folder as it was at one moment.
+
+    path: as it was asked for. size: bytes, of a folder all files below it.
+    stat: of a folder its own inode and mode, the size of all files below it and their latest times.
+    members: of a folder the name and stat of each file below it, else empty.
+    """
+
+    path: str
+    digest: Digest
+    size: int
+    executable: bool
+    tree: bool
+    stat: Stat
+    members: tuple[tuple[str, Stat], ...] = ()
+
+
+class Files:
+    """The files of one project, as one scan sees them; safe to use from several threads.
+
+    n_read, n_stat: files read, and files asked for their stat so far.
+    """
+
+    def __init__(self, root: Path, known: Mapping[str, Row]) -> None:
+        self.root = root
+        self.n_read = 0
+        self.n_stat = 0
+        self._known = known
+        self._learned: dict[str, Row] = {}
+        self._lock = threading.Lock()
+        self._clock_path = root / ".buildsys" / "clock"
+        self._clock_path.parent.mkdir(exist_ok=True)
+        self._clock_ns = self._read_clock()
+
+    def look(self, path: str) -> Seen | None:
+        """The file or folder at `path` (relative to the project, or absolute) as it is now; None where there is none.
+
+        A file is read only where its stat is not known; so is each file of a folder. A snapshot folder of the Hugging
+        Face cache is never read: its commit, names and link targets say what it holds. Raises BuildError for a file
+        that can't be read, or that changes all the time.
+        """
+        full = os.path.join(self.root, path.rstrip("/"))
+        try:
+            found = self._stat(full)
+            if modes.S_ISDIR(found.mode):
+                return self._look_at_snapshot(path, full, found) or self._look_at_folder(path, full, found)
+            if not modes.S_ISREG(found.mode):
+                raise BuildError(f"{path} is neither a file nor a folder")
+            found, digest = self._row(path, full, found)
+        except (FileNotFoundError, NotADirectoryError):
+            if os.path.exists(full):
+                raise _changes(path) from None
+            return None
+        except PermissionError as error:
+            raise BuildError(f"{path} can't be read", facts=[("reason", error.strerror or "")]) from error
+        return Seen(path, digest, found.size, is_executable(found.mode), tree=False, stat=found)
+
+    def unmoved(self, seen: Seen) -> bool:
+        """Nothing was written to it since it was seen, not even the same bytes again."""
+        return self.look(seen.path) == seen
+
+    def matches(self, pattern: str) -> dict[Shard, str]:
+        """Shard name -> path for a pattern with `{shard}`; see `patterns`."""
+        return patterns.matches(self.root, pattern)
+
+    def expand(self, pattern: str) -> list[str]:
+        """The paths for a pattern with `*`, or the plain path itself; see `patterns`."""
+        return patterns.expand(self.root, pattern)
+
+    def made(self, path: str, digest: Digest) -> None:
+        """Say what was just put at `path`, so that it need not be read to be known.
+
+        Trusted like every other row: only once the file system's clock has moved on.
+        """
+        self._learned[path] = Stat.of(os.stat(os.path.join(self.root, path))), digest
+
+    def learned(self) -> list[tuple[str, Stat, Digest]]:
+        """The rows that were not known and that can be trusted from now on."""
+        rows = list(self._learned.items())
+        return [
+            (path, stat, digest)
+            for path, (stat, digest) in rows
+            if self._known.get(path) != (stat, digest) and self._is_settled(stat)
+        ]
+
+    def _row(self, path: str, full: str, found: Stat) -> Row:
+        row = self._learned.get(path) or self._known.get(path)
+        if row and row[0] == found and self._is_settled(found):
+            return row
+        return self._read(path, full, found)
+
+    def _read(self, path: str, full: str, found: Stat) -> Row:
+        for _ in range(_READ_TRIES):
+            settled = self._is_settled(found)  # asked before reading: what is written from now on shows in the stat
+            with open(full, "rb", buffering=0) as file:
+                digest = digest_stream(file)
+                after = Stat.of(os.fstat(file.fileno()))
+            with self._lock:
+                self.n_read += 1
+            if after == found:
+                if settled:
+                    self._learned[path] = found, digest
+                return found, digest
+            found = self._stat(full)
+        raise _changes(path)
+
+    def _look_at_folder(self, path: str, full: str, own: Stat) -> Seen:
+        entries: list[Entry] = []
+        members: list[tuple[str, Stat]] = []
+        for name, found in walk(full):
+            self.n_stat += 1
+            stat, digest = self._row(f"{path.rstrip('/')}/{name}", f"{full}/{name}", Stat.of(found))
+            entries.append(Entry(name, digest, stat.size, is_executable(stat.mode)))
+            members.append((name, stat))
+        return _seen_folder(path, digest_bytes(listing_of(entries)), own, members)
+
+    def _look_at_snapshot(self, path: str, full: str, own: Stat) -> Seen | None:
+        """A snapshot of the Hugging Face cache, `snapshots/<commit>/` with nothing but links to `blobs`; else None."""
+        parent, commit = os.path.split(full)
+        if not _COMMIT.fullmatch(commit) or os.path.basename(parent) != "snapshots":
+            return None
+        blobs = os.path.realpath(os.path.join(os.path.dirname(parent), "blobs"))
+        targets: list[tuple[str, str]] = []
+        members: list[tuple[str, Stat]] = []
+        for name, found in walk(full):
+            self.n_stat += 1
+            target = os.path.realpath(f"{full}/{name}")
+            if os.path.dirname(target) != blobs:
+                return None
+            targets.append((name, os.path.basename(target)))
+            members.append((name, Stat.of(found)))
+        return _seen_folder(path, digest_of("snapshot", commit, targets), own, members)
+
+    def _stat(self, full: str) -> Stat:
+        self.n_stat += 1
+        return Stat.of(os.stat(full))
+
+    def _is_settled(self, found: Stat) -> bool:
+        newest = max(found.mtime_ns, found.ctime_ns)
+        if newest >= self._clock_ns:
+            self._clock_ns = self._read_clock()
+        return newest < self._clock_ns
+
+    def _read_clock(self) -> int:
+        """The time that the file system would give to a file that is written now, in ns."""
+        fd = os.open(self._clock_path, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            os.utime(fd)
+            return os.fstat(fd).st_ctime_ns
+        finally:
+            os.close(fd)
+
+
+def _changes(path: str) -> BuildError:
+    return BuildError(f"{path} changes while it is read", hint="wait until it is written, then build again")
+
+
+def _seen_folder(path: str, digest: Digest, own: Stat, members: list[tuple[str, Stat]]) -> Seen:
+    stats = [stat for _, stat in members]
+    size = sum(stat.size for stat in stats)
+    mtime_ns = max((stat.mtime_ns for stat in stats), default=0)
+    ctime_ns = max((stat.ctime_ns for stat in stats), default=0)
+    stat = Stat(size, mtime_ns, ctime_ns, own.inode, own.mode)
+    return Seen(path, digest, size, executable=False, tree=True, stat=stat, members=tuple(members))

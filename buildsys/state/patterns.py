@@ -1,0 +1,71 @@
+"""Paths that match a pattern of a rule file, in the order in which people count.
+
+Knows nothing of rules or digests. Two kinds: `{shard}` stands for one shard name, `*` for any part of a file name.
+Names that start with a dot are skipped (editors and copies in progress leave such), unless the pattern has the dot too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from buildsys.model import Shard
+
+_SHARD = "{shard}"
+_SHARD_NAME = "[A-Za-z0-9._-]+"
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def natural_key(name: str) -> tuple[tuple[str | int, ...], str]:
+    """Sorts 9 before 10, and 09 beside 9."""
+    pieces = _DIGITS.split(name)
+    return tuple(int(piece) if i % 2 else piece for i, piece in enumerate(pieces)), name
+
+
+def matches(root: Path, pattern: str) -> dict[Shard, str]:
+    """Shard name -> path for every existing path that fits a pattern with `{shard}`, in natural order of the names.
+
+    `{shard}` may stand in any part of the path, and more than once: it is the same name everywhere.
+    """
+    found = dict(_shards(root, pattern))
+    return {Shard(name): found[name] for name in sorted(found, key=natural_key)}
+
+
+def expand(root: Path, pattern: str) -> list[str]:
+    """The existing paths that fit a pattern with `*`, in natural order; of a plain path itself, where it exists."""
+    paths = [""]
+    for part in pattern.split("/"):
+        paths = [f"{path}{name}/" for path in paths for name in _fitting(root, path, part)]
+    return sorted((path.rstrip("/") for path in paths), key=natural_key)
+
+
+def _shards(root: Path, pattern: str) -> Iterator[tuple[str, str]]:
+    """The first part with `{shard}` is looked up; what follows it is a plain path once the shard is known."""
+    parts = pattern.split("/")
+    at = next(i for i, part in enumerate(parts) if _SHARD in part)
+    folder = "".join(f"{part}/" for part in parts[:at])
+    before, *after = parts[at].split(_SHARD)
+    fits = re.compile(f"{re.escape(before)}({_SHARD_NAME})" + r"(?:\1)".join(map(re.escape, after)))
+    for name in _names(root, folder):
+        match = fits.fullmatch(name)
+        if match and (before or not name.startswith(".")):
+            path = "/".join([folder + name, *(part.replace(_SHARD, match[1]) for part in parts[at + 1 :])])
+            if (root / path).exists():
+                yield match[1], path
+
+
+def _fitting(root: Path, folder: str, part: str) -> list[str]:
+    if "*" not in part:
+        return [part] if (root / folder / part).exists() else []
+    fits = re.compile(".*".join(map(re.escape, part.split("*"))))
+    hidden = part.startswith(".")
+    return [name for name in _names(root, folder) if fits.fullmatch(name) and name.startswith(".") <= hidden]
+
+
+def _names(root: Path, folder: str) -> list[str]:
+    try:
+        return os.listdir(root / folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
