@@ -13,15 +13,23 @@ from functools import cache
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
-def fields(pattern: str) -> frozenset[str]:
-    """The names in braces. Raises ValueError where a brace is neither part of a name nor doubled."""
-    names = set()
+def names_in(pattern: str) -> list[str]:
+    """The names in braces, in order, each as often as it is there.
+
+    Raises ValueError where a brace is neither part of a name nor doubled.
+    """
+    names = []
     for token in _TOKEN.finditer(pattern):
         if token.group() in ("{", "}"):
             raise ValueError(f'a single "{token.group()}"')
         if token.group(1) is not None:
-            names.add(token.group(1))
-    return frozenset(names)
+            names.append(token.group(1))
+    return names
+
+
+def fields(pattern: str) -> frozenset[str]:
+    """The names in braces. Raises ValueError where a brace is neither part of a name nor doubled."""
+    return frozenset(names_in(pattern))
 
 
 def fill(pattern: str, values: Mapping[str, str]) -> str:

@@ -1,0 +1,126 @@
+"""Config text (TOML, YAML 1.2, JSON) -> typed values by dotted key.
+
+Knows nothing of rules or files. Values keep the types that their format gives them: 1, 1.0, "1" and true stay apart,
+dates are dates, null is None.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import NoReturn
+
+from buildsys.errors import BuildError, Place, excerpt_of, nearest
+from buildsys.model import Value
+from buildsys.spec.toml_text import parse_toml
+
+
+@dataclass(frozen=True)
+class Config:
+    """One parsed config file. path: as it is shown to people."""
+
+    path: str
+    tree: Mapping[str, Value]
+
+    def get(self, key: str) -> Value:
+        """The value at a dotted key, the whole table where it names one.
+
+        Raises BuildError, with the nearest key that there is, but without a place: the caller knows who asked.
+        """
+        value: Value = self.tree
+        for part in key.split("."):
+            if not isinstance(value, Mapping) or part not in value:
+                problem = f'no key "{key}" in {self.path}'
+                raise BuildError(problem, hint=nearest(key, [*_dotted_keys(self.tree)]))
+            value = value[part]
+        return value
+
+
+def parse_config(path: str, text: str) -> Config:
+    """The config in a file of this name. Raises BuildError where the text is not what the suffix says."""
+    match PurePosixPath(path).suffix:
+        case ".toml":
+            tree: Value = parse_toml(path, text).tree
+        case ".yaml" | ".yml":
+            tree = _parse_yaml(path, text)
+        case ".json":
+            tree = _parse_json(path, text)
+        case _:
+            raise BuildError(f"{path} is no config file", hint="its name has to end with .toml, .yaml, .yml or .json")
+    if not isinstance(tree, dict):
+        raise BuildError(
+            f"{path} has no keys", place=Place(path, 1), excerpt=excerpt_of(text, 1), hint="write key: value"
+        )
+    return Config(path, tree)
+
+
+def _dotted_keys(tree: Mapping[str, Value], above: str = "") -> Iterator[str]:
+    for key, value in tree.items():
+        yield above + key
+        if isinstance(value, Mapping):
+            yield from _dotted_keys(value, f"{above}{key}.")
+
+
+# ---------------------------------------------------------------- YAML
+
+
+def _parse_yaml(path: str, text: str) -> Value:
+    """YAML 1.2, in which NO is a text, 012 is twelve and 1e-5 a number. An empty text is an empty table."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        tree: Value = yaml.load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        _refuse(path, text, "YAML", _first_line(error.problem or error.context or str(error)), line, column)
+    except YAMLError as error:
+        _refuse(path, text, "YAML", _first_line(str(error)))
+    _refuse_other_keys(path, tree)
+    return {} if tree is None else tree
+
+
+def _first_line(message: str) -> str:
+    return message.partition("\n")[0]
+
+
+def _refuse_other_keys(path: str, value: Value, above: str = "") -> None:
+    """Only YAML has keys that are no texts; `$a.b` could not name them, and 1 would be taken for "1"."""
+    if isinstance(value, list):
+        for part in value:
+            _refuse_other_keys(path, part, above)
+    if not isinstance(value, dict):
+        return
+    for key, part in value.items():
+        if not isinstance(key, str):
+            where = f" in {above[:-1]}" if above else ""
+            raise BuildError(
+                f"a key that is no text: {key}{where}", place=Place(path), hint=f'put it in quotes: "{key}"'
+            )
+        _refuse_other_keys(path, part, f"{above}{key}.")
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def _parse_json(path: str, text: str) -> Value:
+    def table(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+        keys = [key for key, _ in pairs]
+        if twice := next((key for key in keys if keys.count(key) > 1), None):
+            _refuse(path, text, "JSON", f'the key "{twice}" is given twice in one object')
+        return dict(pairs)
+
+    try:
+        tree: Value = json.loads(text, object_pairs_hook=table)
+    except json.JSONDecodeError as error:
+        _refuse(path, text, "JSON", error.msg[:1].lower() + error.msg[1:], error.lineno, error.colno)
+    return tree
+
+
+def _refuse(path: str, text: str, language: str, why: str, line: int = 0, column: int = 0) -> NoReturn:
+    place = Place(path, line, column)
+    raise BuildError(f"not {language}: {why}", place=place, excerpt=excerpt_of(text, line)) from None

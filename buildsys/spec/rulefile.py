@@ -1,0 +1,225 @@
+"""TOML text -> rules and services, every error with its place and the nearest valid name.
+
+Knows no file system: texts come in, and configs through a function. What one table says is settled here, whether all of
+them go together in `agreement`, and who feeds whom in `graph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from buildsys.model import Check, Declared, Each, Output, Rule, RuleName, Service
+from buildsys.spec.agreement import check_agreement
+from buildsys.spec.config import Config, parse_config
+from buildsys.spec.names import why_no_name, why_no_rule, why_no_table
+from buildsys.spec.pattern import rename
+from buildsys.spec.rule_text import PROFILE, SHARD, RuleText, is_marked, literal
+from buildsys.spec.tables import FileTable, RuleTable, ServiceTable
+from buildsys.spec.toml_places import Keys
+from buildsys.spec.toml_text import TomlText, parse_toml
+
+Kind = Literal["run", "shell", "chat"]
+KINDS: Final[tuple[Kind, ...]] = ("run", "shell", "chat")
+CHAT_ONLY: Final = ("endpoint", "identity", "samples")
+BY_POSITION: Final = ("record", "replies")
+"""The arguments of a chat rule's function that are not its params."""
+
+
+def read_rules(texts: Mapping[str, str], read_text: Callable[[str], str | None]) -> Declared:
+    """All rule files together, in the order of their paths.
+
+    texts: path of a rule file -> its text. read_text: path of a config -> its text, None where there is no such file.
+    Raises BuildError for the first thing that is wrong.
+    """
+    files = [parse_toml(path, texts[path]) for path in sorted(texts)]
+    configs: dict[str, Config] = {}
+    rules: list[Rule] = []
+    services: list[Service] = []
+    for toml in files:
+        table = toml.table(FileTable)
+        text = RuleText(toml, _config(toml, table.config, configs, read_text))
+        rules += [_RuleReader(text, ("rule", name), rule).rule(name) for name, rule in table.rule.items()]
+        services += [_service(text, name, service) for name, service in table.service.items()]
+    check_agreement({toml.path: toml for toml in files}, rules, services, sorted(configs))
+    return Declared({rule.name: rule for rule in rules}, {service.name: service for service in services})
+
+
+def _config(
+    toml: TomlText, path: str, configs: dict[str, Config], read_text: Callable[[str], str | None]
+) -> Config | None:
+    """The config that a rule file names; `configs` keeps it for the next one that does."""
+    if not path:
+        return None
+    if path not in configs:
+        content = read_text(path)
+        if content is None:
+            hint = "write the path from the project's folder"
+            raise toml.error(("config",), f"there is no config {path}", hint=hint)
+        configs[path] = parse_config(path, content)
+    return configs[path]
+
+
+@dataclass(frozen=True)
+class _RuleReader:
+    """Reads one rule table, whose keys and types are right."""
+
+    text: RuleText
+    keys: Keys
+    table: RuleTable
+
+    def rule(self, name: str) -> Rule:
+        text, keys, table = self.text, self.keys, self.table
+        kind = self._kind()
+        self._check_names(name, kind)
+        each = self._each()
+        script, _, function = (table.run or table.chat).partition("::")
+        rule = Rule(
+            name=RuleName(name),
+            kind=kind,
+            place=text.toml.place(*keys),
+            about=table.about,
+            script=text.path_within((*keys, kind), script) if script else "",
+            function=function,
+            command=table.shell,
+            each=each,
+            inputs=text.inputs((*keys, "inputs"), table.inputs, each.variable if each else ""),
+            params=text.params((*keys, "params"), table.params),
+            settings=text.params((*keys, "settings"), table.settings),
+            outputs=tuple(self._output(output, pattern, each) for output, pattern in table.outputs.items()),
+            checks=tuple(
+                Check(check, sql, text.toml.place(*keys, "checks", check)) for check, sql in table.checks.items()
+            ),
+            env=tuple(table.env),
+            secrets=tuple(table.secrets.items()),
+            services=tuple(table.services),
+            default=table.default,
+        )
+        if kind == "shell":
+            self._check_command(rule)
+        return self._chat(rule) if kind == "chat" else rule
+
+    def _kind(self) -> Kind:
+        """Which of the three; refuses what only a chat rule has in another."""
+        given = [kind for kind in KINDS if getattr(self.table, kind)]
+        if not given:
+            hint = 'add run = "path.py::function", shell = "command" or chat = "path.py::function"'
+            self.text.refuse(self.keys, "does not say what makes its outputs", hint=hint)
+        if len(given) > 1:
+            hint = "a rule has one of run, shell and chat; two of them are two rules"
+            self.text.refuse((*self.keys, given[1]), f"stands beside {given[0]}", hint=hint)
+        written = self.text.toml.tree["rule"][self.keys[1]]
+        for key in CHAT_ONLY:
+            if key in written and given[0] != "chat":
+                self.text.refuse((*self.keys, key), f"does not go with {given[0]}", hint="only chat asks a server")
+        return given[0]
+
+    def _check_names(self, name: str, kind: Kind) -> None:
+        """Names that can be passed as keywords and used in SQL, each of them once."""
+        if why := why_no_rule(name):
+            self.text.refuse(self.keys, f"can't be called so: {name} {why}", hint="give the rule another name")
+        groups = {"inputs": why_no_name, "outputs": why_no_table, "params": why_no_name, "settings": why_no_name}
+        seen: dict[str, Keys] = {}
+        for group, why_not in groups.items():
+            for key in getattr(self.table, group):
+                at = (*self.keys, group, key)
+                taken = ("services", *(BY_POSITION if kind == "chat" and group in ("params", "settings") else ()))
+                if why := why_not(key) or ("is passed by buildsys itself" if key in taken else ""):
+                    self.text.refuse(at, f"can't be called so: {key} {why}", hint="give it another name")
+                if key in seen:
+                    place = self.text.toml.place(*seen[key])
+                    hint = "inputs, outputs, params and settings are all passed by name: give one of the two another"
+                    self.text.refuse(
+                        at, f"is called like {seen[key][2]}.{key}", facts=[("first", str(place))], hint=hint
+                    )
+                seen[key] = at
+
+    def _each(self) -> Each | None:
+        for variable, text in self.table.each.items():
+            keys = (*self.keys, "each", variable)
+            if variable == PROFILE:
+                self.text.refuse(keys, "is a name that is taken", hint=f"{{{PROFILE}}} is the profile: write {SHARD}")
+            source = self.text.source(keys, text)
+            if isinstance(source, str):
+                return Each(variable, self._shard_pattern(keys, source, variable))
+            if not source.every:
+                hint = f'write "{source}[*]", all shards of {source.rule}'
+                self.text.refuse(keys, f'is "{text}", which is one output', hint=hint)
+            return Each(variable, source)
+        return None
+
+    def _shard_pattern(self, keys: Keys, path: str, variable: str) -> str:
+        if self.text.names_in(keys, path, (variable, PROFILE)).count(variable) != 1:
+            hint = f'write a reference, or a path such as "workspace/prompts/{{{variable}}}.jsonl"'
+            self.text.refuse(keys, f'is "{path}", which has to hold {{{variable}}} once', hint=hint)
+        return rename(path, variable, SHARD)
+
+    def _output(self, name: str, text: str, each: Each | None) -> Output:
+        keys = (*self.keys, "outputs", name)
+        if is_marked(text, "$") or is_marked(text, "@"):
+            hint = f'an output is a path; for one of this name write "{text[0]}{text}"'
+            self.text.refuse(keys, f'is "{text}", which is not a path', hint=hint)
+        path = self.text.path_within(keys, literal(text))
+        variable = each.variable if each else SHARD
+        n_shards = self.text.names_in(keys, path, (variable, PROFILE)).count(variable)
+        if path.partition("/")[0] == ".buildsys":
+            self.text.refuse(keys, "lies in .buildsys", hint="that folder is buildsys' own")
+        if "*" in path:
+            self.text.refuse(
+                keys, "holds a *", hint="an output is one path; where the files are many, name their folder"
+            )
+        if each and not n_shards:
+            hint = f"put {{{variable}}} into the path: all shards would write this one"
+            self.text.refuse(keys, f"lacks {{{variable}}}", hint=hint)
+        if not each and n_shards > 1:
+            hint = "a rule that makes shards makes them in one folder, each of them one file or folder"
+            self.text.refuse(keys, f"holds {{{variable}}} twice", hint=hint)
+        return Output(name, rename(path, variable, SHARD), self.text.toml.place(*keys))
+
+    def _check_command(self, rule: Rule) -> None:
+        groups = ("inputs", "outputs", "params", "settings")
+        allowed = [f"{group}.{name}" for group in groups for name in getattr(self.table, group)]
+        allowed += [f"services.{name}" for name in rule.services]
+        self.text.names_in((*self.keys, "shell"), rule.command, [*allowed, "python"])
+
+    def _chat(self, rule: Rule) -> Rule:
+        """The rule with what chat adds: one input of records, one output of replies, and who answers."""
+        for group, parts in {"inputs": rule.inputs, "outputs": rule.outputs}.items():
+            if len(parts) != 1:
+                hint = "chat reads its records from one input and writes the replies to one output"
+                self.text.refuse((*self.keys, group), f"has {len(parts) or 'no'} entries", hint=hint)
+        if not self.table.endpoint:
+            hint = 'add endpoint = "service:NAME" or the URL of a server'
+            self.text.refuse(self.keys, "does not say where its requests go", hint=hint)
+        endpoint = self.text.text((*self.keys, "endpoint"), self.table.endpoint)
+        url = endpoint.startswith(("http://", "https://"))
+        if not url and not endpoint.startswith("service:"):
+            hint = 'write "service:NAME" or the URL of a server, with http:// or https://'
+            self.text.refuse((*self.keys, "endpoint"), f'is "{endpoint}"', hint=hint)
+        identity = self.text.value((*self.keys, "identity"), self.table.identity) if url else ""
+        if not isinstance(identity, str) or (url and not identity):
+            hint = 'add identity = "model@revision": replies are kept under it, and served again while it stays'
+            self.text.refuse(self.keys, f"does not say who answers at {endpoint}", hint=hint)
+        return replace(rule, endpoint=endpoint, identity=identity, samples=self.table.samples)
+
+
+def _service(text: RuleText, name: str, table: ServiceTable) -> Service:
+    keys = ("service", name)
+    if why := why_no_name(name):
+        text.refuse(keys, f"can't be called so: {name} {why}", hint="give the service another name")
+    service = Service(
+        name=name,
+        command=table.shell,
+        ready=table.ready,
+        place=text.toml.place(*keys),
+        inputs=text.inputs((*keys, "inputs"), table.inputs),
+        params=text.params((*keys, "params"), table.params),
+        env=tuple(table.env),
+        ready_timeout_s=table.ready_timeout_s,
+    )
+    parts = [*(f"inputs.{part.name}" for part in service.inputs), *(f"params.{part.name}" for part in service.params)]
+    for key, written, allowed in (("shell", table.shell, [*parts, "port", "python"]), ("ready", table.ready, ["port"])):
+        if "port" not in text.names_in((*keys, key), written, allowed):
+            text.refuse((*keys, key), "lacks {port}", hint="a service listens at the free port that it is given")
+    return service

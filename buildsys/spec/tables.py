@@ -1,0 +1,253 @@
+"""The tables of a rule file as one declaration: what is checked, what editors complete, and what `docs/rules.md` says.
+
+Knows shapes and types only; what the texts mean is read in `rulefile`. The description of a key is Markdown for the
+reference, its example is also the hint where a value does not fit.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+Name = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Za-z_][A-Za-z0-9_]*$",
+        title="a name",
+        description="Letters, digits and _, without a digit at the start.",
+    ),
+]
+Variable = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", title="the name of an environment variable")]
+Text = Annotated[str, Meta(min_length=1)]
+Function = Annotated[
+    str, Meta(pattern=r"^[^:@$]+\.py::[A-Za-z_][A-Za-z0-9_]*$", title="a function of a script (path.py::function)")
+]
+
+
+class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A declared way to make outputs from inputs, by a Python function, a shell command or a chat API."""
+
+    about: Annotated[
+        Text,
+        Meta(
+            description="What the rule is for, in one sentence.",
+            examples=["Reasoning and answer taken from each reply."],
+        ),
+    ] = ""
+    run: Annotated[
+        Function,
+        Meta(
+            description=(
+                "A Python function, called once an action. Its keywords are the rule's inputs (a `Path`, or a list of "
+                "them), outputs (a `Path` to write to), params and settings (typed values). A rule has exactly one of "
+                "`run`, `shell` and `chat`."
+            ),
+            examples=["workspace/scripts/01b_generate_synthetic.py::extract"],
+        ),
+    ] = ""
+    shell: Annotated[
+        Text,
+        Meta(
+            description=(
+                "A shell command, run once an action. Filled in, and quoted where needed, are `{inputs.x}`, "
+                "`{outputs.y}`, `{params.z}`, `{settings.z}`, `{services.n}` and `{python}`, the interpreter."
+            ),
+            examples=["sort --unique {inputs.words} > {outputs.sorted}"],
+        ),
+    ] = ""
+    chat: Annotated[
+        Function,
+        Meta(
+            description=(
+                "A Python function that gives the chat request of one record: "
+                "`build_request(record, replies, **params) -> dict | None`. It is called with the replies so far until "
+                "it returns None. The rule has one input, whose lines are the records, and one output, whose lines are "
+                "the raw replies."
+            ),
+            examples=["workspace/scripts/01b_generate_synthetic.py::build_request"],
+        ),
+    ] = ""
+    each: Annotated[
+        dict[Name, Text],
+        Meta(
+            min_length=1,
+            max_length=1,
+            description=(
+                "One variable, of any name, and where its values come from: all shards of another rule "
+                '(`"@rule[*]"`, `"@rule.output[*]"`), or a pattern of paths that holds the variable once '
+                '(`"workspace/prompts/{shard}.jsonl"`). The rule has one action for each value. Without `each` it has '
+                "one action; where its outputs hold `{shard}` all the same, the action is given the folder and makes "
+                "the shards."
+            ),
+            examples=[{"shard": "@prompts[*]"}],
+        ),
+    ] = {}
+    inputs: Annotated[
+        dict[Name, Text],
+        Meta(
+            description=(
+                "What the action reads, by the name it is passed under: a path (of a file or a folder, or with `*` of "
+                "many), `{shard}` and `{profile}` filled in; an output of another rule, `@rule` (`@rule.output` where "
+                "it has several), which is this shard's where both rules have the same shards; the list of an output's "
+                "shards, `@rule[*]` or `@rule.output[*]`; or `$key`, a path from the config."
+            ),
+            examples=[{"replies": "@replies", "tokenizer": "$verifier.path"}],
+        ),
+    ] = {}
+    params: Annotated[
+        dict[Name, Any],
+        Meta(
+            description=(
+                "Values that are passed to the code and decide the result; a changed one runs the actions again. Any "
+                "TOML value. A text `$a.b`, also inside arrays and tables, is the config's value with its type."
+            ),
+            examples=[{"max_length": 2048, "temperature": "$sampling.temperature"}],
+        ),
+    ] = {}
+    settings: Annotated[
+        dict[Name, Any],
+        Meta(
+            description="Values that are passed and recorded, and run nothing again: written like params.",
+            examples=[{"log_every": 50}],
+        ),
+    ] = {}
+    outputs: Annotated[
+        dict[Name, Text],
+        Meta(
+            min_length=1,
+            description=(
+                "What the action makes, by the name it is passed under: a path in the project, of a file or a folder. "
+                "`{shard}` (or the variable that `each` names) is the action's shard, `{profile}` the profile, "
+                "`default` where none is asked for. A rule with `each` has the variable in every output. No two "
+                "outputs may be, or lie in, one another."
+            ),
+            examples=[{"samples": "workspace/build/{profile}/samples/{shard}.parquet"}],
+        ),
+    ]
+    checks: Annotated[
+        dict[Name, Text],
+        Meta(
+            description=(
+                "Assertions in SQL, by name, over the outputs, each of them a table of its name. A check that gives "
+                "false holds back everything downstream."
+            ),
+            examples=[{"answered": "SELECT avg((answer <> '')::INT) >= 0.95 FROM samples"}],
+        ),
+    ] = {}
+    env: Annotated[
+        list[Variable],
+        Meta(
+            description="Environment variables that the code reads. Their values decide the result, as params do.",
+            examples=[["TOKENIZERS_PARALLELISM"]],
+        ),
+    ] = []
+    secrets: Annotated[
+        dict[Name, Variable],
+        Meta(
+            description=(
+                "Secrets by name, and the environment variables that hold them. Their values are in no key, log or "
+                "manifest."
+            ),
+            examples=[{"api_key": "VERIFIER_API_KEY"}],
+        ),
+    ] = {}
+    services: Annotated[
+        list[Name],
+        Meta(
+            description=(
+                "Services that run while the action does. The function gets their URLs in the keyword `services`, a "
+                "shell command as `{services.n}`."
+            ),
+            examples=[["verifier"]],
+        ),
+    ] = []
+    endpoint: Annotated[
+        Text,
+        Meta(
+            description=(
+                "Only with `chat`: where requests go, `service:NAME` or the URL of a server, or a `$key` that says so. "
+                "It is where, not what: never part of a key."
+            ),
+            examples=["service:verifier"],
+        ),
+    ] = ""
+    identity: Annotated[
+        str,
+        Meta(
+            description=(
+                "Only with `chat`, and needed where the endpoint is a URL: who answers there, such as a model with its "
+                "revision, or a `$key` that says so. A service answers for itself; what is given here is not used then."
+            ),
+            examples=["Kimi-K2.5@9f1c2ab"],
+        ),
+    ] = ""
+    samples: Annotated[
+        int, Meta(ge=1, description="Only with `chat`: how many answers are asked for, for each record.", examples=[4])
+    ] = 1
+    default: Annotated[
+        bool,
+        Meta(
+            description="Whether a build without targets makes the rule; with `false`, only one that names it does.",
+            examples=[False],
+        ),
+    ] = True
+
+
+class ServiceTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A server that is started when an action needs it, on a free port of this machine."""
+
+    shell: Annotated[
+        Text,
+        Meta(
+            description=(
+                "The command that runs the server until it is stopped. Filled in are `{port}`, which it has to listen "
+                "at, `{inputs.x}`, `{params.z}` and `{python}`."
+            ),
+            examples=["{python} workspace/scripts/serve_verifier.py --model {inputs.model} --port {port}"],
+        ),
+    ]
+    ready: Annotated[
+        Text,
+        Meta(
+            description="A URL with `{port}` that answers with status 200 once the server is up.",
+            examples=["http://127.0.0.1:{port}/health"],
+        ),
+    ]
+    inputs: Annotated[
+        dict[Name, Text],
+        Meta(
+            description="What the server reads, as in a rule; a changed input restarts it.",
+            examples=[{"model": "workspace/verifier"}],
+        ),
+    ] = {}
+    params: Annotated[
+        dict[Name, Any],
+        Meta(
+            description="Values for the command, as in a rule; a changed one restarts the server.",
+            examples=[{"threads": 2}],
+        ),
+    ] = {}
+    env: Annotated[
+        list[Variable],
+        Meta(description="Environment variables that the server reads, as in a rule.", examples=[["OMP_NUM_THREADS"]]),
+    ] = []
+    ready_timeout_s: Annotated[
+        float, Meta(gt=0, description="How many seconds it may take until `ready` answers.", examples=[600])
+    ] = 120.0
+
+
+class FileTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Everything that a rule file may hold."""
+
+    config: Annotated[
+        Text,
+        Meta(
+            description=(
+                "The file (`.toml`, `.yaml`, `.yml`, `.json`) that `$a.b` in this rule file reads its keys from."
+            ),
+            examples=["workspace/configs/eagle3.toml"],
+        ),
+    ] = ""
+    rule: Annotated[dict[Name, RuleTable], Meta(description="The rules, by name.")] = {}
+    service: Annotated[dict[Name, ServiceTable], Meta(description="The services, by name.")] = {}
