@@ -1,0 +1,163 @@
+"""One conversation with a server: what it asks, what it hears, and the row that it becomes.
+
+Knows nothing of sending, of logs or of time. Whether a request is well formed is decided here, before it is paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from buildsys.digest import digest_of
+from buildsys.errors import BuildError
+from buildsys.run.endpoint import server_error
+from buildsys.run.replies import Reply, json_bytes, request_key
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a `chat` output. replies: the raw body of each turn. error: why the server refused, else None."""
+
+    record_id: str
+    record: Record
+    sample: int
+    replies: tuple[bytes, ...]
+    error: Mapping[str, Any] | None
+
+    def line(self) -> bytes:
+        """The row as one line of JSON, without its end. Replies are the bytes received, but for line breaks."""
+        # In valid JSON a line break is always white space between tokens: in a string it has to be escaped.
+        replies = b",".join(raw.replace(b"\n", b" ").replace(b"\r", b" ") for raw in self.replies)
+        head = json_bytes({"id": self.record_id, "record": self.record, "sample": self.sample})
+        return head[:-1] + b',"replies":[' + replies + b'],"error":' + json_bytes(self.error) + b"}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request of a call, for the manifest. sent: by this call, else it was in the log (or another call sent it).
+
+    started: seconds since 1970. prompt_tokens, output_tokens: -1 where the server did not say.
+    """
+
+    key: str
+    record_id: str
+    sample: int
+    turn: int
+    sent: bool
+    status: int
+    started: float
+    seconds: float
+    endpoint: str
+    model: str
+    system_fingerprint: str
+    finish_reason: str
+    prompt_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True)
+class Ask:
+    key: str
+    body: bytes
+    identity: str
+    sample: int
+
+
+class Conversation:
+    """The turns of one sample of one record. heard: the decoded replies so far; asked: one entry a request."""
+
+    def __init__(self, record: Record, sample: int) -> None:
+        given = record.get("id")
+        self.record_id = digest_of(record) if given is None else str(given)
+        try:
+            json_bytes(record)
+        except (TypeError, ValueError) as error:
+            raise BuildError("a record is not JSON", facts=[("record", self.record_id)], hint=str(error)) from error
+        self.record = record
+        self.sample = sample
+        self.heard: list[Any] = []
+        self.asked: list[Asked] = []
+        self._raw: list[bytes] = []
+        self._keys: list[str] = []
+        self._error: dict[str, Any] | None = None
+
+    def ask(self, body: object, identity: str) -> Ask | None:
+        """The next request; None where there is none. Raises BuildError that names the record."""
+        if body is None:
+            return None
+        if flaw := _flaw(body):
+            raise self._error_at_this_turn(*flaw)
+        assert isinstance(body, dict)
+        try:
+            ask = Ask(request_key(body, identity, self.sample), json_bytes(body), identity, self.sample)
+        except (TypeError, ValueError) as error:
+            raise self._error_at_this_turn("a request is not JSON", str(error)) from error
+        if ask.key in self._keys:
+            # Without this, a script that never returns None is asked for ever, and answered from the log.
+            hint = "return None once `replies` has all it needs"
+            raise self._error_at_this_turn("a request is asked again after its reply", hint)
+        self._keys.append(ask.key)
+        return ask
+
+    def take(self, reply: Reply, sent: bool) -> bool:
+        """Hear the reply to the last request; False where the conversation is over with it."""
+        content = msgspec.json.decode(reply.body) if reply.kind == "reply" else {}
+        self.asked.append(self._told(reply, content, sent))
+        if reply.kind == "refusal":
+            self._error = {"status": reply.status, **server_error(reply.body)}
+            return False
+        self.heard.append(content)
+        self._raw.append(reply.body)
+        return True
+
+    def row(self) -> Row:
+        return Row(self.record_id, self.record, self.sample, tuple(self._raw), self._error)
+
+    def _error_at_this_turn(self, problem: str, hint: str) -> BuildError:
+        return BuildError(problem, facts=[("record", self.record_id), ("turn", str(len(self._keys) + 1))], hint=hint)
+
+    def _told(self, reply: Reply, content: dict[str, Any], sent: bool) -> Asked:
+        choice: dict[str, Any] = content["choices"][0] if content else {}
+        return Asked(
+            key=self._keys[-1],
+            record_id=self.record_id,
+            sample=self.sample,
+            turn=len(self._keys) - 1,
+            sent=sent,
+            status=reply.status,
+            started=reply.started,
+            seconds=reply.ended - reply.started,
+            endpoint=reply.endpoint,
+            model=reply.model,
+            system_fingerprint=reply.system_fingerprint,
+            finish_reason=text_of(choice.get("finish_reason")),
+            prompt_tokens=tokens_of(content, "prompt_tokens"),
+            output_tokens=tokens_of(content, "completion_tokens"),
+        )
+
+
+def text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def tokens_of(content: Mapping[str, Any], name: str) -> int:
+    usage = content.get("usage")
+    n = usage.get(name) if isinstance(usage, dict) else None
+    return n if isinstance(n, int) else -1
+
+
+def _flaw(body: object) -> tuple[str, str] | None:
+    """What keeps this from being a request, and what to do about it."""
+    if not isinstance(body, dict):
+        return f"a request is no dict but {type(body).__name__}", "return the body of a chat completion, or None"
+    for name in ("messages", "model"):
+        if name not in body:
+            return f'a request has no "{name}"', "return the body of a chat completion, or None"
+    if body.get("stream"):
+        return "a request asks for a stream", 'leave out "stream": replies are kept whole'
+    return None

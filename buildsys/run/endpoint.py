@@ -1,0 +1,231 @@
+"""One server of the chat API: where it is, one attempt to ask it, and what that attempt means.
+
+Knows nothing of the log, of budgets or of how often to try again. The body goes out byte for byte as it was given, so
+what was keyed is what was sent. openai is imported when the first server is really asked.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import ipaddress
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from buildsys.errors import BuildError
+
+if TYPE_CHECKING:
+    import httpx2
+
+Meaning = Literal["reply", "refusal", "busy", "unreachable", "transient", "misconfigured"]
+"""busy, unreachable: nothing wrong with the request, ask later. transient: this attempt went wrong. refusal: the server
+will never answer this request. misconfigured: it will answer none of them."""
+
+_REFUSED: Final = frozenset({400, 413, 422})
+_BUSY: Final = frozenset({429, 503})
+_TRANSIENT: Final = frozenset({408, 409, 425})
+_MAX_WORDS: Final = 300
+# A shorter one ("EMPTY", "x") is no secret, and would tear holes into what the server says.
+_MIN_SECRET: Final = 8
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where to ask, and who answers there. url: with or without `/v1`. identity: part of every key; url is not.
+
+    key_name: the environment variable that the API key came from, for errors.
+    """
+
+    url: str
+    identity: str
+    api_key: str | None = field(default=None, repr=False)
+    key_name: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", _base_url(self.url))
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What one attempt brought. status: 0 where there was no HTTP answer. words: for people, without the API key.
+
+    content: the decoded body of a "reply". retry_after_s: how long the server asks to be left alone.
+    """
+
+    meaning: Meaning
+    status: int
+    body: bytes
+    words: str
+    content: Mapping[str, Any] = field(default_factory=dict)
+    retry_after_s: float | None = None
+
+
+class Server:
+    """A connection pool to one endpoint. Made anywhere, used and closed in one event loop."""
+
+    def __init__(self, endpoint: Endpoint, *, connections: int, connect_timeout_s: float, timeout_s: float) -> None:
+        import httpx2
+        import openai
+
+        self.endpoint = endpoint
+        local = _is_local(endpoint.url)
+        self._client = openai.AsyncOpenAI(
+            base_url=endpoint.url,
+            # The client insists on a key, and would take OPENAI_API_KEY, which is not meant for this server.
+            api_key=endpoint.api_key or "none",
+            max_retries=0,
+            http_client=openai.DefaultAioHttpClient(
+                timeout=httpx2.Timeout(timeout_s, connect=connect_timeout_s),
+                limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+                trust_env=not local,
+            ),
+        )
+        self._options: Any = {"security": {"bearer_auth": True}}
+        if not endpoint.api_key:
+            self._options["headers"] = {"Authorization": openai.Omit()}
+
+    async def ask(self, body: bytes) -> Heard:
+        """One attempt: POST these bytes. Raises nothing that the network or the server can cause."""
+        import aiohttp
+        import httpx2
+        import openai
+
+        try:
+            response = await self._client.post(
+                "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options
+            )
+        except openai.APIStatusError as error:
+            response = error.response
+        except openai.APIConnectionError as error:
+            unreachable = isinstance(error.__cause__, httpx2.ConnectError)
+            return Heard("unreachable" if unreachable else "transient", 0, b"", self._redact(_reason(error)))
+        except (aiohttp.ClientError, httpx2.HTTPError) as error:
+            return Heard("transient", 0, b"", self._redact(_reason(error)))
+        return self._understand(response)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _understand(self, response: httpx2.Response) -> Heard:
+        status, body = response.status_code, response.content
+        content = chat_content(body) if status == 200 else None
+        if content is not None:
+            return Heard("reply", status, body, "", content)
+        said = self._redact(server_words(body))
+        if status == 200:
+            return Heard("transient", status, body, f"200, but not a chat completion: {said}")
+        meaning = _meaning(status)
+        if meaning == "refusal":
+            body = self._redact(body.decode("utf-8", "replace")).encode()
+        return Heard(meaning, status, body, f"{status}: {said}", retry_after_s=retry_after_s(response.headers))
+
+    def _redact(self, text: str) -> str:
+        key = self.endpoint.api_key or ""
+        return text.replace(key, "[api key]") if len(key) >= _MIN_SECRET else text
+
+
+def chat_content(body: bytes) -> Mapping[str, Any] | None:
+    """The decoded body of a whole chat completion; None where it is cut off, not JSON or without choices."""
+    try:
+        content = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    choices = content.get("choices") if isinstance(content, dict) else None
+    if not isinstance(choices, list) or not choices:
+        return None
+    whole = all(isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices)
+    return content if whole else None
+
+
+def server_error(body: bytes) -> dict[str, Any]:
+    """type, code and message of an error body, in the forms of OpenAI, vLLM and FastAPI; null where it has none."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        content = None
+    inner = content.get("error", content) if isinstance(content, dict) else None
+    told = inner if isinstance(inner, dict) else {"message": inner}
+    message = told.get("message", told.get("detail"))
+    if not isinstance(message, str):
+        message = body.decode("utf-8", "replace").strip()
+    return {"type": told.get("type"), "code": told.get("code"), "message": message}
+
+
+def server_words(body: bytes) -> str:
+    """What the server said, in one line for people."""
+    words = " ".join(server_error(body)["message"].split())
+    return words if len(words) <= _MAX_WORDS else words[:_MAX_WORDS] + " ..."
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the server asks to be left alone, from `retry-after-ms` or `retry-after` (seconds or a date)."""
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after", "")
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def _number(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\s*\d{1,12}(\.\d*)?\s*", text) else None
+
+
+def _meaning(status: int) -> Meaning:
+    if status in _REFUSED:
+        return "refusal"
+    if status in _BUSY:
+        return "busy"
+    if status in _TRANSIENT or status >= 500:
+        return "transient"
+    return "misconfigured"
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong below: the client's own text is only "Connection error."."""
+    cause = error.__cause__ or error
+    return f"no answer: {str(cause) or type(cause).__name__}"
+
+
+def _base_url(url: str) -> str:
+    try:
+        parts = urlsplit(url.strip())
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BuildError(
+            "an endpoint is no http URL",
+            facts=[("endpoint", url)],
+            hint='write "http://HOST:PORT" or "https://HOST/v1"',
+        )
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise BuildError(
+            "an endpoint holds more than an address",
+            facts=[("host", str(parts.hostname))],
+            hint="leave out user, password and query; an API key is named under `secrets`",
+        )
+    path = parts.path.rstrip("/").removesuffix("/chat/completions")
+    if not re.search(r"/v\d", path):
+        path += "/v1"
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def _is_local(url: str) -> bool:
+    """On this machine, where no proxy of the environment may come between."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
