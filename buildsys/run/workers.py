@@ -1,0 +1,345 @@
+"""Warm workers: calls of users' functions in other processes, and shell commands; slots, reuse, cancellation.
+
+Knows nothing of rules, keys or files of the project: a job carries all it needs by value. Two jobs of one interpreter,
+environment and combination may share a worker, one after the other; what a worker holds (a loaded model behind
+`functools.cache`) is then as fresh as the combination says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from pickle import dumps
+
+from buildsys.errors import BuildError
+from buildsys.run.process import COMMANDS, WORKERS, Child, Zygote, readable
+from buildsys.run.worker import receive, send
+
+CANCEL_S = 2.0
+"""From SIGTERM to SIGKILL."""
+END_S = 2.0
+"""What an idle worker gets to leave by itself, exit handlers included."""
+CANCELLED = "cancelled"
+_FIXED = {"PYTHONHASHSEED": "0"}
+"""Added to every environment, else sets of strings come in another order in every build."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One action's call, everything by value.
+
+    python: path of the interpreter. combination: what a worker may be shared by; the caller digests into it the code,
+    params, environment and shared inputs. preload: third-party modules that are imported once for all workers; one that
+    fails to import is skipped, so that the action's own import tells. sources: first-party modules, project-relative
+    path -> text; nothing else is first-party. folder: the script's folder, project-relative; `sys.path[0]`.
+    arguments: plain values, paths and lists of paths. env: the whole environment; secrets are added to it.
+    log: where all output goes, appended; also that of native code and of children.
+    stamp: the installed versions; what was imported under another one serves no longer.
+    """
+
+    python: str
+    combination: str
+    preload: tuple[str, ...]
+    sources: Mapping[str, str]
+    folder: str
+    script: str
+    function: str
+    arguments: Mapping[str, object]
+    env: Mapping[str, str]
+    log: Path
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    stamp: str = ""
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """How a call or a command went.
+
+    value: what the function returned, None where that was not plain (JSON-like, bytes, dates).
+    error: one line, "" where ok. traceback: frames of the sources only, as they were frozen.
+    exit: where a process ended before its time, "signal 9 (...)", "exit code 3", "cancelled"; else "".
+    cpu_s: user and system, waited children included. max_rss: bytes, of the largest process.
+    """
+
+    ok: bool
+    value: object = None
+    error: str = ""
+    traceback: str = ""
+    exit: str = ""
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    max_rss: int = 0
+
+
+class _Cancelled(Exception):
+    pass
+
+
+class _Worker:
+    """The builder's end of one worker process."""
+
+    def __init__(self, key: object, child: Child, conn: socket.socket, start: bytes) -> None:
+        self.key = key
+        self.child = child
+        self._conn = conn
+        self._cpu_s = 0.0
+        with contextlib.suppress(OSError):  # One that has died by now is told apart when it is asked.
+            send(conn, start)
+
+    def ask(self, call: bytes) -> JobResult:
+        """Call and wait for the reply, or for the worker's end. One that dies after its reply has still replied."""
+        started = time.perf_counter()
+        try:
+            send(self._conn, call)
+            if self._conn.fileno() in readable(self._conn.fileno(), self.child.fileno()):
+                reply = receive(self._conn)
+                self._cpu_s += reply["cpu_s"]
+                return JobResult(**reply, wall_s=time.perf_counter() - started)
+        except (EOFError, OSError):
+            pass
+        ended = self.child.end(END_S)
+        how = ended.exit or "exit code 0"
+        return JobResult(
+            ok=False,
+            error=f"the worker ended in the middle: {how}",
+            exit=how,
+            wall_s=time.perf_counter() - started,
+            cpu_s=max(0.0, ended.cpu_s - self._cpu_s),
+            max_rss=ended.max_rss,
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self.child.wait(0) is None
+
+    def leave(self) -> None:
+        """Tell an idle worker to end, without waiting for it."""
+        self._conn.close()
+
+
+class Workers:
+    """At most `jobs` worker processes below `root`, warm ones first. Thread-safe; every method blocks."""
+
+    def __init__(self, root: Path, jobs: int) -> None:
+        self._root = root.resolve()
+        self._jobs = jobs
+        self._zygotes: dict[object, Zygote] = {}
+        self._changed = threading.Condition()
+        self._idle: list[_Worker] = []  # Least recently used first.
+        self._n = 0  # Workers alive or starting, idle ones included.
+        self._calls = 0  # In flight, waiting ones included.
+        self._running: set[Child] = set()
+        self._cancelled = False
+
+    def call(self, job: Job) -> JobResult:
+        """`function(**arguments)` in a worker of the job's combination.
+
+        Raises BuildError where the interpreter can't start workers; whatever the code does is in the result.
+        """
+        return self._in_flight(lambda: self._ask(job, _call(job)))
+
+    def map(self, job: Job, items: Sequence[tuple[object, ...]]) -> JobResult:
+        """As `call`, with value = [function(*item, **arguments) for item in items]; fails where one is not plain."""
+        return self._in_flight(lambda: self._ask(job, {**_call(job), "items": list(items)}))
+
+    def shell(self, command: str, env: Mapping[str, str], cwd: Path, log: Path) -> JobResult:
+        """Run a command with /bin/sh in a process group of its own; what it leaves running ends with it."""
+        return self._in_flight(lambda: self._execute(["/bin/sh", "-c", command], env, cwd, log))
+
+    def cancel(self) -> None:
+        """Stop everything that runs, for good: SIGTERM to the process groups, SIGKILL two seconds later.
+
+        Returns once all calls are over; these, and all later ones, have exit "cancelled".
+        """
+        with self._changed:
+            self._cancelled = True
+            self._changed.notify_all()
+            running = list(self._running)
+        for child in running:
+            child.signal(signal.SIGTERM)
+        with self._changed:
+            if self._changed.wait_for(lambda: not self._calls, CANCEL_S):
+                return
+            for child in self._running:
+                child.signal(signal.SIGKILL)
+            for zygote in self._zygotes.values():
+                zygote.kill()  # One may be in the middle of an import that takes long.
+            self._changed.wait_for(lambda: not self._calls)
+
+    def close(self) -> None:
+        """Cancel what runs, let idle workers leave, end the zygotes."""
+        self.cancel()
+        with self._changed:
+            idle, self._idle = self._idle, []
+            zygotes = list(self._zygotes.values())
+            self._zygotes.clear()
+        for worker in idle:
+            worker.leave()
+        for worker in idle:
+            worker.child.end(END_S)
+        for zygote in zygotes:
+            zygote.close()
+
+    def _in_flight(self, work: Callable[[], JobResult]) -> JobResult:
+        """Do one call; what goes wrong after a cancellation is its consequence."""
+        with self._changed:
+            self._calls += 1
+        try:
+            result = work()
+        except (_Cancelled, BuildError):
+            if not self._cancelled:
+                raise
+            result = JobResult(ok=False)
+        finally:
+            with self._changed:
+                self._calls -= 1
+                self._changed.notify_all()
+        if self._cancelled and not result.ok:
+            return replace(result, error=CANCELLED, exit=CANCELLED, traceback="")
+        return result
+
+    def _ask(self, job: Job, call: Mapping[str, object]) -> JobResult:
+        data = dumps(call, protocol=4)
+        worker = self._acquire(job)
+        try:
+            with self._runs(worker.child):
+                return worker.ask(data)
+        except BaseException:
+            # Interrupted half-way: its next message would answer this call.
+            worker.child.end(0)
+            raise
+        finally:
+            self._release(worker)
+
+    def _execute(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> JobResult:
+        started = time.perf_counter()
+        if self._cancelled:
+            raise _Cancelled
+        child = self._zygote(sys.executable, os.environ, flags=COMMANDS).execute(argv, env, cwd, log)
+        with self._runs(child):
+            try:
+                child.wait()
+            finally:
+                ended = child.end(0)
+        return JobResult(
+            ok=not ended.exit,
+            error=ended.exit and f"the command ended with {ended.exit}",
+            exit=ended.exit,
+            wall_s=time.perf_counter() - started,
+            cpu_s=ended.cpu_s,
+            max_rss=ended.max_rss,
+        )
+
+    @contextlib.contextmanager
+    def _runs(self, child: Child) -> Iterator[None]:
+        with self._changed:
+            self._running.add(child)
+            if self._cancelled:
+                child.signal(signal.SIGTERM)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running.discard(child)
+
+    def _acquire(self, job: Job) -> _Worker:
+        """An idle worker of the job's combination, else a new one, maybe in place of the one that idles longest."""
+        env = _environment(job)
+        key = (job.python, job.stamp, job.combination, frozenset(env.items()))
+        worker, leaving = self._claim(key)
+        if worker:
+            return worker
+        try:
+            if leaving:
+                leaving.leave()
+                leaving.child.end(END_S)
+            return self._start(job, env, key)
+        except BaseException:
+            with self._changed:
+                self._n -= 1
+                self._changed.notify_all()
+            raise
+
+    def _claim(self, key: object) -> tuple[_Worker | None, _Worker | None]:
+        """Wait for a slot: with a warm worker in it; with an idle one that has to leave it; or free."""
+        with self._changed:
+            while not self._cancelled:
+                self._bury()
+                for worker in reversed(self._idle):
+                    if worker.key == key:
+                        self._idle.remove(worker)
+                        return worker, None
+                if self._n < self._jobs:
+                    self._n += 1
+                    return None, None
+                if self._idle:
+                    return None, self._idle.pop(0)
+                self._changed.wait()
+        raise _Cancelled
+
+    def _bury(self) -> None:
+        """Forget idle workers that have died meanwhile."""
+        dead = [worker for worker in self._idle if not worker.alive]
+        for worker in dead:
+            worker.leave()
+            self._idle.remove(worker)
+        self._n -= len(dead)
+
+    def _release(self, worker: _Worker) -> None:
+        with self._changed:
+            self._idle.append(worker)
+            self._bury()
+            self._changed.notify_all()
+
+    def _start(self, job: Job, env: Mapping[str, str], key: object) -> _Worker:
+        # Libraries read the environment when they are imported, so a zygote has that of its actions, without secrets.
+        zygote = self._zygote(job.python, {**_FIXED, **job.env}, job.stamp)
+        child, conn = zygote.fork(job.preload)
+        start = {"root": str(self._root), "folder": job.folder, "sources": dict(job.sources), "env": env}
+        return _Worker(key, child, conn, dumps(start, protocol=4))
+
+    def _zygote(self, python: str, env: Mapping[str, str], stamp: str = "", flags: Sequence[str] = WORKERS) -> Zygote:
+        key = (python, tuple(flags), stamp, frozenset(env.items()))
+        with self._changed:
+            if self._cancelled:
+                raise _Cancelled
+            zygote = self._zygotes.get(key)
+            if zygote and not zygote.alive:
+                zygote.close()
+                zygote = None
+            if not zygote:
+                zygote = self._zygotes[key] = Zygote(python, env, self._root, flags)
+            return zygote
+
+
+def _call(job: Job) -> dict[str, object]:
+    """The message of one call. Paths travel as text: their pickled form differs between versions of Python."""
+    arguments = dict(job.arguments)
+    paths = []
+    for name, value in job.arguments.items():
+        if isinstance(value, Path):
+            arguments[name] = str(value)
+        elif isinstance(value, (list, tuple)) and value and all(isinstance(path, Path) for path in value):
+            arguments[name] = [str(path) for path in value]
+        else:
+            continue
+        paths.append(name)
+    return {
+        "script": job.script,
+        "function": job.function,
+        "arguments": arguments,
+        "paths": paths,
+        "log": str(job.log.absolute()),
+    }
+
+
+def _environment(job: Job) -> dict[str, str]:
+    return {**_FIXED, **job.env, **job.secrets}
