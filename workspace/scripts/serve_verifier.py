@@ -16,10 +16,11 @@ import xllamacpp
 SLOTS = 32
 CONTEXT_PER_SLOT = 512
 PARENT_POLL_S = 0.5
+WARNINGS = 2
 
 
 def serve(model: Path, port: int, threads: int = 1) -> xllamacpp.Server:
-    """A running server, batching up to 32 requests; port 0 takes any free one. One thread: two spin on a busy machine."""
+    """A running server that batches up to 32 requests; port 0: any. One thread: two spin on a busy machine."""
     params = xllamacpp.CommonParams()
     params.model.path = str(model / "model.gguf")
     params.hostnames = ["127.0.0.1"]
@@ -30,6 +31,9 @@ def serve(model: Path, port: int, threads: int = 1) -> xllamacpp.Server:
     params.cache_prompt = False
     params.cache_ram_mib = 0
     params.ui = False
+    params.verbosity = WARNINGS
+    # Without an alias the server tells its file's path in every reply.
+    params.model_alias = {model.name}
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
     return xllamacpp.Server(params)

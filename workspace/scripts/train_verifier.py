@@ -69,7 +69,9 @@ def make_tokenizer(taught: list[Problem], vocab_size: int) -> PreTrainedTokenize
     )
     bpe.train_from_iterator((f"{p.text} {p.reasoning} {p.answer} user\nassistant\n" for p in taught), trainer)
     bpe.add_tokens([AddedToken(tag, normalized=False) for tag in (THINK, END_THINK)])
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=TURN_END, pad_token=PAD, model_max_length=CONTEXT)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bpe, eos_token=TURN_END, pad_token=PAD, model_max_length=CONTEXT
+    )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
 
@@ -128,9 +130,7 @@ def _fit(
     return sum(losses[-100:]) / len(losses[-100:])
 
 
-def _batches(
-    rows: list[tuple[list[int], int]], batch: int, rng: random.Random
-) -> Iterator[tuple[Tensor, Tensor]]:
+def _batches(rows: list[tuple[list[int], int]], batch: int, rng: random.Random) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless (ids, labels), both (batch, longest) int64, padded right; the question carries no loss (-100)."""
     while True:
         rng.shuffle(rows)

@@ -1,0 +1,216 @@
+"""Trains an EAGLE-3 draft on stored hidden states, with test-time steps: it learns on its own outputs.
+
+The loss of a step is the cross-entropy with the verifier's soft distribution, cut to the draft's vocabulary, over
+positions whose next token was generated and whose most likely token the draft can say.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import eagle3
+import torch
+from eagle3 import Eagle3, KeysValues, Shape
+from hidden_states import Record, read, read_about
+from matplotlib.figure import Figure
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sequences padded right to one width W: ids [B, W] int64, mask [B, W] bool, taps [B, W, 3H], last [B, W, H]."""
+
+    ids: Tensor
+    mask: Tensor
+    taps: Tensor
+    last: Tensor
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """What the verifier says: its final norm and output rows [V, H], from which stored states give logits."""
+
+    norm: torch.nn.Module
+    head: Tensor
+
+    @torch.no_grad()
+    def targets(self, last: Tensor, t2d: Tensor) -> tuple[Tensor, Tensor]:
+        """(probabilities [B, W, D] over the draft's vocabulary, [B, W] bool: is the most likely token in it)."""
+        logits = self.norm(last) @ self.head.T
+        return logits[..., t2d].softmax(-1), t2d[logits.argmax(-1)]
+
+
+def train(
+    hidden_states: list[Path],
+    mapping: Path,
+    verifier: Path,
+    draft: Path,
+    curve: Path,
+    plot: Path,
+    *,
+    verifier_name: str,
+    steps: int,
+    batch: int,
+    lr: float,
+    ttt_steps: int,
+    ttt_decay: float,
+    proposed: int,
+    log_every: int,
+    seed: int,
+    threads: int,
+) -> None:
+    """A folder in the speculators format, the learning curve as JSON and as PNG; the same bytes on the same machine.
+
+    ttt_steps: length of the chains that are trained; step i counts ttt_decay ** i. batch: sequences a step.
+    """
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    records, taps = _records(hidden_states)
+    model = _verifier(str(verifier))
+    student = make_draft(model, **load_file(mapping))
+    teacher = Teacher(model.get_decoder().norm, model.get_output_embeddings().weight.detach().float())
+    batches = _batches(records, batch, random.Random(seed))
+    points = fit(student, teacher, batches, steps, lr, [ttt_decay**step for step in range(ttt_steps)], log_every)
+    eagle3.save(draft, student, verifier_name, model.config.architectures[0], taps, proposed)
+    curve.write_text(json.dumps(points, indent=1) + "\n")
+    draw(points, plot)
+
+
+@cache
+def _verifier(folder: str) -> PreTrainedModel:
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval().requires_grad_(False)
+
+
+def make_draft(model: PreTrainedModel, d2t: Tensor, t2d: Tensor) -> Eagle3:
+    """An untrained draft of the verifier's sizes, with its embeddings and its output rows."""
+    config = model.config.get_text_config()
+    shape = Shape(
+        hidden_size=config.hidden_size,
+        intermediate_size=config.intermediate_size,
+        num_attention_heads=config.num_attention_heads,
+        num_key_value_heads=config.num_key_value_heads,
+        head_dim=config.head_dim,
+        vocab_size=config.vocab_size,
+        max_position_embeddings=config.max_position_embeddings,
+        rms_norm_eps=config.rms_norm_eps,
+        rope_theta=config.rope_parameters["rope_theta"],
+        draft_vocab_size=len(d2t),
+    )
+    draft = Eagle3(shape, d2t, t2d)
+    draft.start_from(model.get_input_embeddings().weight, model.get_output_embeddings().weight)
+    return draft
+
+
+def _records(paths: list[Path]) -> tuple[list[Record], list[int]]:
+    """All records in the order of the shards, and the boundaries that their taps come from, which have to agree."""
+    abouts = [read_about(path) for path in paths]
+    if any(about != abouts[0] for about in abouts):
+        raise ValueError("the shards of hidden states come from different verifiers, taps or dtypes")
+    taps: Any = abouts[0]["taps"]
+    return [record for path in paths for record in read(path)], taps
+
+
+def _batches(records: list[Record], size: int, rng: random.Random) -> Iterator[Batch]:
+    """Endless; every pass in a new order, the rest that fills no batch left out."""
+    size = min(size, len(records))
+    while True:
+        order = rng.sample(records, len(records))
+        for start in range(0, len(order) - size + 1, size):
+            yield collate(order[start : start + size])
+
+
+def collate(records: list[Record]) -> Batch:
+    def pad(column: list[Tensor], dtype: torch.dtype) -> Tensor:
+        return torch.nn.utils.rnn.pad_sequence([tensor.to(dtype) for tensor in column], batch_first=True)
+
+    return Batch(
+        pad([record.input_ids for record in records], torch.int64),
+        pad([record.loss_mask for record in records], torch.bool),
+        pad([record.taps for record in records], torch.float32),
+        pad([record.last for record in records], torch.float32),
+    )
+
+
+def fit(
+    draft: Eagle3,
+    teacher: Teacher,
+    batches: Iterator[Batch],
+    steps: int,
+    lr: float,
+    weights: list[float],
+    log_every: int,
+) -> list[dict[str, Any]]:
+    """Trains in place; a point of the curve for every `log_every` steps, averaged over them."""
+    trained = [parameter for parameter in draft.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=lr, betas=(0.9, 0.95))
+    warm = max(1, steps // 20)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warm, max(0.0, (steps - step) / max(1, steps - warm)))
+    )
+    points, window = [], []
+    for step in range(1, steps + 1):
+        losses, agreement = unroll(draft, teacher, next(batches), len(weights))
+        loss = (losses * torch.tensor(weights)).sum() / sum(weights)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, 0.5)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        window.append(torch.cat([loss.detach()[None], agreement]))
+        if step % log_every == 0 or step == steps:
+            mean = torch.stack(window).mean(0).tolist()
+            points.append({"step": step, "loss": round(mean[0], 6), "agreement": [round(x, 6) for x in mean[1:]]})
+            window = []
+    return points
+
+
+def unroll(draft: Eagle3, teacher: Teacher, batch: Batch, steps: int) -> tuple[Tensor, Tensor]:
+    """(losses [steps] in nats, agreement [steps] with the verifier's choice), of chains from all positions at once.
+
+    At base position p, step i takes the true token p + 1 + i and guesses token p + 2 + i; its teacher is the verifier's
+    distribution at p + 1 + i, and the mask is that of the guessed token.
+    """
+    probabilities, sayable = teacher.targets(batch.last, draft.t2d)
+    features = draft.fc(batch.taps)
+    own: list[KeysValues] = []
+    losses, agreement = [], []
+    positions = torch.arange(batch.ids.shape[1])
+    hidden, base = draft.decode(_ahead(batch.ids, 1), features, positions)
+    for step in range(steps):
+        if step:
+            hidden, made = draft.chain(_ahead(batch.ids, 1 + step), hidden, positions + step, base, own)
+            own.append(made)
+        counted = _ahead(batch.mask, 2 + step) & _ahead(sayable, 1 + step)
+        guessed = draft.logits(hidden[counted]).log_softmax(-1)
+        wanted = _ahead(probabilities, 1 + step)[counted]
+        n_counted = counted.sum().clamp(min=1)
+        losses.append(-(wanted * guessed).sum() / n_counted)
+        agreement.append((guessed.argmax(-1) == wanted.argmax(-1)).sum() / n_counted)
+    return torch.stack(losses), torch.stack(agreement)
+
+
+def _ahead(x: Tensor, by: int) -> Tensor:
+    """x [B, W, ...] moved left along W; what comes in at the right is zero."""
+    return torch.cat([x[:, by:], torch.zeros_like(x[:, :by])], dim=1)
+
+
+def draw(points: list[dict[str, Any]], plot: Path) -> None:
+    """Loss and agreement over the steps of training."""
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    loss, agreement = figure.subplots(1, 2)
+    at = [point["step"] for point in points]
+    loss.plot(at, [point["loss"] for point in points], color="#1f5fa8")
+    loss.set(xlabel="training step", ylabel="loss (nats a token)", ylim=(0, None))
+    for step in range(len(points[0]["agreement"])):
+        agreement.plot(at, [point["agreement"][step] for point in points], label=f"chain step {step + 1}")
+    agreement.set(xlabel="training step", ylabel="agrees with the verifier", ylim=(0, 1))
+    agreement.legend(loc="lower right")
+    for axes in (loss, agreement):
+        axes.grid(alpha=0.3)
+    figure.savefig(plot, format="png", dpi=120, metadata={"Software": None})
