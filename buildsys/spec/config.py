@@ -6,6 +6,8 @@ dates are dates, null is None.
 
 from __future__ import annotations
 
+import datetime
+import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,8 +34,8 @@ class Config:
         value: Value = self.tree
         for part in key.split("."):
             if not isinstance(value, Mapping) or part not in value:
-                problem = f'no key "{key}" in {self.path}'
-                raise BuildError(problem, hint=nearest(key, [*_dotted_keys(self.tree)]))
+                close = difflib.get_close_matches(key, [*_dotted_keys(self.tree)], n=1)
+                raise BuildError(f'no key "{key}" in {self.path}', hint=nearest(key, close or list(self.tree)))
             value = value[part]
         return value
 
@@ -48,11 +50,11 @@ def parse_config(path: str, text: str) -> Config:
         case ".json":
             tree = _parse_json(path, text)
         case _:
-            raise BuildError(f"{path} is no config file", hint="its name has to end with .toml, .yaml, .yml or .json")
+            hint = "its name has to end with .toml, .yaml, .yml or .json"
+            raise BuildError("not a config", place=Place(path), hint=hint)
     if not isinstance(tree, dict):
-        raise BuildError(
-            f"{path} has no keys", place=Place(path, 1), excerpt=excerpt_of(text, 1), hint="write key: value"
-        )
+        hint = "a config is a table: keys with values"
+        raise BuildError("a config without keys", place=Place(path, 1), excerpt=excerpt_of(text, 1), hint=hint)
     return Config(path, tree)
 
 
@@ -80,7 +82,7 @@ def _parse_yaml(path: str, text: str) -> Value:
         _refuse(path, text, "YAML", _first_line(error.problem or error.context or str(error)), line, column)
     except YAMLError as error:
         _refuse(path, text, "YAML", _first_line(str(error)))
-    _refuse_other_keys(path, tree)
+    _refuse_what_yaml_alone_has(path, tree)
     return {} if tree is None else tree
 
 
@@ -88,20 +90,23 @@ def _first_line(message: str) -> str:
     return message.partition("\n")[0]
 
 
-def _refuse_other_keys(path: str, value: Value, above: str = "") -> None:
-    """Only YAML has keys that are no texts; `$a.b` could not name them, and 1 would be taken for "1"."""
-    if isinstance(value, list):
+_SCALARS = (str, int, float, bool, datetime.date, datetime.time, type(None))
+
+
+def _refuse_what_yaml_alone_has(path: str, value: Value, above: str = "") -> None:
+    """Keys that are no texts, since `$a.b` can't name them and 1 would pass for "1"; sets, bytes and the like."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if not isinstance(key, str):
+                where = f" in {above}" if above else ""
+                raise BuildError(f"a key that is no text: {key}{where}", place=Place(path), hint=f'write "{key}":')
+            _refuse_what_yaml_alone_has(path, part, f"{above}.{key}" if above else key)
+    elif isinstance(value, list):
         for part in value:
-            _refuse_other_keys(path, part, above)
-    if not isinstance(value, dict):
-        return
-    for key, part in value.items():
-        if not isinstance(key, str):
-            where = f" in {above[:-1]}" if above else ""
-            raise BuildError(
-                f"a key that is no text: {key}{where}", place=Place(path), hint=f'put it in quotes: "{key}"'
-            )
-        _refuse_other_keys(path, part, f"{above}{key}.")
+            _refuse_what_yaml_alone_has(path, part, above)
+    elif not isinstance(value, _SCALARS):
+        hint = "a config holds texts, numbers, true and false, dates, lists and mappings"
+        raise BuildError(f"{above} is a {type(value).__name__}", place=Place(path), hint=hint)
 
 
 # ---------------------------------------------------------------- JSON

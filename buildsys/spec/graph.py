@@ -13,6 +13,7 @@ from functools import cached_property
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError, nearest
 from buildsys.model import NO_SHARD, ActionId, Declared, Input, Ref, Rule, RuleName, Service, Shard
+from buildsys.spec.pattern import fill
 
 SHARD_NAME = r"[A-Za-z0-9._-]+"
 
@@ -71,7 +72,8 @@ class Wanted:
 class Graph:
     """The rules, checked against one another. Raises BuildError for a cycle or a reference that can't be met."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: Declared, profile: str = "default") -> None:
+        self.profile = profile
         self.rules = declared.rules
         self.services = declared.services
         self.order: tuple[RuleName, ...] = tuple(_ordered(self))
@@ -151,7 +153,7 @@ class Graph:
 
     def _refuse_output_by_path(self, rule: Rule, given: Input, path: str) -> None:
         for other, output, regex in self._output_patterns:
-            if regex.fullmatch(path.replace("{profile}", "default").replace("*", "x")):
+            if regex.fullmatch(fill(path, {"profile": self.profile, "shard": "0"}).replace("*", "0")):
                 raise BuildError(
                     f'input "{given.name}" of [rule.{rule.name}] is an output of [rule.{other}]',
                     facts=[("path", path)],
@@ -178,7 +180,8 @@ class Graph:
 
     def _source(self, given: Input, shard: Shard) -> Source:
         if isinstance(given.source, str):
-            return FromFile(given.name, given.source.replace("{shard}", shard), "*" in given.source)
+            path = fill(given.source, {"profile": self.profile, "shard": shard})
+            return FromFile(given.name, path, "*" in given.source)
         ref = given.source
         source = self.rules[ref.rule]
         output = ref.output or source.outputs[0].name
@@ -194,7 +197,7 @@ class Graph:
     @cached_property
     def _output_patterns(self) -> list[tuple[RuleName, str, re.Pattern[str]]]:
         return [
-            (rule.name, output.name, re.compile(_regex(output.pattern)))
+            (rule.name, output.name, path_regex(output.pattern, self.profile))
             for rule in self.rules.values()
             for output in rule.outputs
         ]
@@ -243,19 +246,18 @@ class Graph:
                     _widen(shards, given.source.rule, None)
 
 
-def natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Sorts 9 before 10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]+)", name)]
-
-
 def _widen(shards: dict[RuleName, frozenset[Shard] | None], rule: RuleName, more: frozenset[Shard] | None) -> None:
     have = shards.get(rule, frozenset())
     shards[rule] = None if have is None or more is None else have | more
 
 
-def _regex(pattern: str) -> str:
-    text = re.escape(pattern.replace("{profile}", "default"))
-    return text.replace(re.escape("{shard}"), f"(?P<shard>{SHARD_NAME})", 1).replace(re.escape("{shard}"), "(?P=shard)")
+def path_regex(pattern: str, profile: str) -> re.Pattern[str]:
+    """Matches the paths that a pattern can name under a profile; group "shard" is the shard, where it has one."""
+    mark = "\0"  # in no path
+    first, *rest = map(re.escape, fill(pattern, {"profile": profile, "shard": mark}).split(mark))
+    if not rest:
+        return re.compile(first)
+    return re.compile(first + f"(?P<shard>{SHARD_NAME})" + "(?P=shard)".join(rest))
 
 
 def _ordered(graph: Graph) -> Iterator[RuleName]:

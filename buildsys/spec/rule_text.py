@@ -59,15 +59,16 @@ class RuleText:
         try:
             return self.config.get(key)
         except BuildError as error:
-            facts = [("missing", f"{key} in {self.config.path}")]
-            hint = f'{error.hint.rstrip("?")}? For the text itself write "$${key}"' if error.hint else ""
+            facts = [("config", self.config.path)]
+            hint = error.hint if "did you mean" in error.hint else f'{error.hint}; for the text itself "$${key}"'
             self.refuse(keys, f'is "${key}", which the config does not have', facts=facts, hint=hint)
 
     def text(self, keys: Keys, text: str) -> str:
         """A text, which may be a `$key`. Refuses a config value that is no text, or empty."""
         value = self.value(keys, text)
         if not isinstance(value, str) or not value:
-            self.refuse(keys, f'is "{text}", which is no text in the config but {value!r}')
+            hint = f"{text[1:]} in {self.config.path} has to be a text" if self.config else ""
+            self.refuse(keys, f'is "{text}", which is {value!r} and no text', hint=hint)
         return value
 
     def source(self, keys: Keys, text: str) -> Ref | str:

@@ -92,13 +92,21 @@ class _RuleReader:
                 Check(check, sql, text.toml.place(*keys, "checks", check)) for check, sql in table.checks.items()
             ),
             env=tuple(table.env),
-            secrets=tuple(table.secrets.items()),
+            secrets=self._secrets(),
             services=tuple(table.services),
             default=table.default,
         )
         if kind == "shell":
             self._check_command(rule)
         return self._chat(rule) if kind == "chat" else rule
+
+    def _secrets(self) -> tuple[tuple[str, str], ...]:
+        """(name, variable) of each secret. Refuses a variable that `env` would put into keys and the manifest."""
+        for name, variable in self.table.secrets.items():
+            if variable in self.table.env:
+                hint = "take it out of env, whose values are part of keys and recorded"
+                self.text.refuse((*self.keys, "secrets", name), f"is {variable}, which is in env too", hint=hint)
+        return tuple(self.table.secrets.items())
 
     def _kind(self) -> Kind:
         """Which of the three; refuses what only a chat rule has in another."""

@@ -5,6 +5,7 @@ Knows nothing of rules; the declarations are msgspec structs that are handed in.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import tomllib
@@ -156,10 +157,21 @@ def _not_toml(path: str, text: str, message: str) -> BuildError:
         if what.replace("\n", "\\n").startswith(start):
             problem, hint = words
             break
+    facts: list[tuple[str, str]] = []
     if what.startswith(_TWICE):
         problem, hint, column = "this has been given before", "keep one of the two; keys of one table stand together", 0
+        facts = [("first", first)] if (first := _first_declared(path, text, line, what)) else []
     place = Place(path, line, column)
-    return BuildError(f"not TOML: {problem}", place=place, excerpt=excerpt_of(text, line), hint=hint)
+    return BuildError(f"not TOML: {problem}", facts=facts, place=place, excerpt=excerpt_of(text, line), hint=hint)
+
+
+def _first_declared(path: str, text: str, line: int, what: str) -> str:
+    """Where the table that is declared a second time at `line` was declared first; "" for other keys."""
+    if (match := re.fullmatch(r"Cannot declare (\(.*\)) twice", what)) is None:
+        return ""
+    keys = ast.literal_eval(match[1])
+    position = key_positions("\n".join(text.split("\n")[: line - 1])).get(keys)
+    return f"{Place(path, position.line)} {header(keys)}" if position else ""
 
 
 # ---------------------------------------------------------------- what does not fit
