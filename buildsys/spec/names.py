@@ -1,6 +1,6 @@
 """Which names a rule file may give. Knows nothing of the tables that they stand in.
 
-Names become keywords of Python functions, and rules and outputs become views and tables of SQL.
+Names become keywords of Python functions; those of rules become views of SQL as well.
 """
 
 from __future__ import annotations
@@ -41,11 +41,8 @@ def why_no_name(name: str) -> str:
     return "is a word of Python" if keyword.iskeyword(name) else ""
 
 
-def why_no_table(name: str) -> str:
-    """Why a name can't be that of a SQL table and a keyword; "" where it can."""
-    return why_no_name(name) or ("is a word of SQL" if name.lower() in SQL_WORDS else "")
-
-
 def why_no_rule(name: str) -> str:
     """Why a rule can't have this name; "" where it can."""
-    return why_no_table(name) or ("is a view of the manifest" if name.lower() in PUBLIC_VIEWS else "")
+    if name.lower() in PUBLIC_VIEWS:
+        return "is a view of the manifest"
+    return why_no_name(name) or ("is a word of SQL" if name.lower() in SQL_WORDS else "")

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from buildsys.model import Check, Declared, Each, Output, Rule, RuleName, Service
 from buildsys.spec.agreement import check_agreement
 from buildsys.spec.config import Config, parse_config
-from buildsys.spec.names import why_no_name, why_no_rule, why_no_table
+from buildsys.spec.names import why_no_name, why_no_rule
 from buildsys.spec.pattern import rename
 from buildsys.spec.rule_text import PROFILE, SHARD, RuleText, is_marked, literal
 from buildsys.spec.tables import FileTable, RuleTable, ServiceTable
@@ -22,6 +22,8 @@ from buildsys.spec.toml_text import TomlText, parse_toml
 
 Kind = Literal["run", "shell", "chat"]
 KINDS: Final[tuple[Kind, ...]] = ("run", "shell", "chat")
+GROUPS: Final = ("inputs", "outputs", "params", "settings")
+"""What a function gets by keyword."""
 CHAT_ONLY: Final = ("endpoint", "identity", "samples")
 BY_POSITION: Final = ("record", "replies")
 """The arguments of a chat rule's function that are not its params."""
@@ -127,13 +129,12 @@ class _RuleReader:
         """Names that can be passed as keywords and used in SQL, each of them once."""
         if why := why_no_rule(name):
             self.text.refuse(self.keys, f"can't be called so: {name} {why}", hint="give the rule another name")
-        groups = {"inputs": why_no_name, "outputs": why_no_table, "params": why_no_name, "settings": why_no_name}
         seen: dict[str, Keys] = {}
-        for group, why_not in groups.items():
+        for group in GROUPS:
             for key in getattr(self.table, group):
                 at = (*self.keys, group, key)
                 taken = ("services", *(BY_POSITION if kind == "chat" and group in ("params", "settings") else ()))
-                if why := why_not(key) or ("is passed by buildsys itself" if key in taken else ""):
+                if why := why_no_name(key) or ("is passed by buildsys itself" if key in taken else ""):
                     self.text.refuse(at, f"can't be called so: {key} {why}", hint="give it another name")
                 if key in seen:
                     place = self.text.toml.place(*seen[key])
@@ -186,8 +187,7 @@ class _RuleReader:
         return Output(name, rename(path, variable, SHARD), self.text.toml.place(*keys))
 
     def _check_command(self, rule: Rule) -> None:
-        groups = ("inputs", "outputs", "params", "settings")
-        allowed = [f"{group}.{name}" for group in groups for name in getattr(self.table, group)]
+        allowed = [f"{group}.{name}" for group in GROUPS for name in getattr(self.table, group)]
         allowed += [f"services.{name}" for name in rule.services]
         self.text.names_in((*self.keys, "shell"), rule.command, [*allowed, "python"])
 
