@@ -91,6 +91,7 @@ class _Worker:
         self.child = child
         self._conn = conn
         self._cpu_s = 0.0
+        self._left = 0.0
         with contextlib.suppress(OSError):  # One that has died by now is told apart when it is asked.
             send(conn, start)
 
@@ -122,7 +123,12 @@ class _Worker:
 
     def leave(self) -> None:
         """Tell an idle worker to end, without waiting for it."""
+        self._left = time.monotonic()
         self._conn.close()
+
+    @property
+    def overdue(self) -> bool:
+        return time.monotonic() > self._left + END_S
 
 
 class Workers:
@@ -134,7 +140,8 @@ class Workers:
         self._zygotes: dict[object, Zygote] = {}
         self._changed = threading.Condition()
         self._idle: list[_Worker] = []  # Least recently used first.
-        self._n = 0  # Workers alive or starting, idle ones included.
+        self._leaving: list[_Worker] = []
+        self._n = 0  # Workers alive or starting, idle ones included, leaving ones not.
         self._calls = 0  # In flight, waiting ones included.
         self._running: set[Child] = set()
         self._cancelled = False
@@ -178,13 +185,15 @@ class Workers:
         """Cancel what runs, let idle workers leave, end the zygotes."""
         self.cancel()
         with self._changed:
-            idle, self._idle = self._idle, []
+            for worker in self._idle:
+                worker.leave()
+            leaving = [*self._leaving, *self._idle]
+            self._leaving, self._idle = [], []
             zygotes = list(self._zygotes.values())
             self._zygotes.clear()
-        for worker in idle:
-            worker.leave()
-        for worker in idle:
-            worker.child.end(END_S)
+        deadline = time.monotonic() + END_S
+        for worker in leaving:
+            worker.child.end(max(0.0, deadline - time.monotonic()))
         for zygote in zygotes:
             zygote.close()
 
@@ -254,13 +263,9 @@ class Workers:
         """An idle worker of the job's combination, else a new one, maybe in place of the one that idles longest."""
         env = _environment(job)
         key = (job.python, job.stamp, job.combination, frozenset(env.items()))
-        worker, leaving = self._claim(key)
-        if worker:
+        if worker := self._claim(key):
             return worker
         try:
-            if leaving:
-                leaving.leave()
-                leaving.child.end(END_S)
             return self._start(job, env, key)
         except BaseException:
             with self._changed:
@@ -268,30 +273,37 @@ class Workers:
                 self._changed.notify_all()
             raise
 
-    def _claim(self, key: object) -> tuple[_Worker | None, _Worker | None]:
-        """Wait for a slot: with a warm worker in it; with an idle one that has to leave it; or free."""
+    def _claim(self, key: object) -> _Worker | None:
+        """Wait for a slot: one with a warm worker in it, else an empty one."""
         with self._changed:
             while not self._cancelled:
                 self._bury()
                 for worker in reversed(self._idle):
                     if worker.key == key:
                         self._idle.remove(worker)
-                        return worker, None
+                        return worker
                 if self._n < self._jobs:
                     self._n += 1
-                    return None, None
+                    return None
                 if self._idle:
-                    return None, self._idle.pop(0)
+                    # Nobody waits for its end, which may take as long as a new fork; `_bury` sees to it.
+                    self._leaving.append(self._idle.pop(0))
+                    self._leaving[-1].leave()
+                    return None
                 self._changed.wait()
         raise _Cancelled
 
     def _bury(self) -> None:
-        """Forget idle workers that have died meanwhile."""
+        """Forget workers that have died while idle, and kill those that should have left long ago."""
         dead = [worker for worker in self._idle if not worker.alive]
         for worker in dead:
             worker.leave()
             self._idle.remove(worker)
         self._n -= len(dead)
+        for worker in self._leaving:
+            if worker.overdue:
+                worker.child.signal(signal.SIGKILL)
+        self._leaving = [worker for worker in self._leaving if worker.alive]
 
     def _release(self, worker: _Worker) -> None:
         with self._changed:
