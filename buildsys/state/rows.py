@@ -1,4 +1,4 @@
-"""What the manifest is told: frozen records, each one row or a few, and the batch that is committed at once.
+"""What the manifest is told: frozen records, each of them one row or a few.
 
 Knows nothing of SQL. Paths are relative to the project; times are seconds since the epoch, durations seconds.
 """
@@ -118,14 +118,14 @@ class RequestRow:
     reused: bool = False
 
 
-@dataclass(frozen=True)
-class Batch:
-    """What is committed in one transaction: all of it or nothing."""
+Row = Context | ResultRow | ActionRow | Hold | CheckRow | FileRow | RequestRow
 
-    contexts: tuple[Context, ...] = ()
-    results: tuple[ResultRow, ...] = ()
-    actions: tuple[ActionRow, ...] = ()
-    holds: tuple[Hold, ...] = ()
-    checks: tuple[CheckRow, ...] = ()
-    files: tuple[FileRow, ...] = ()
-    requests: tuple[RequestRow, ...] = ()
+
+@dataclass(frozen=True)
+class OutputTable:
+    """A view over one table-like output of a rule. pattern: its path as declared, with `{profile}` and `{shard}`."""
+
+    view: str
+    rule: RuleName
+    output: str
+    pattern: str

@@ -1,0 +1,278 @@
+"""The DuckDB database of what was made from what, when, why and at what price; and the snapshot of it that users open.
+
+Knows nothing of what is stale. One process has it open, and uses it from one thread at a time. What is committed
+outlasts a kill; what can't be read any more is put aside and told in `notices`, never repaired by hand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buildsys.digest import Digest, digest_bytes
+from buildsys.errors import BuildError
+from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result, RuleName, Shard
+from buildsys.state.columns import insert
+from buildsys.state.files import Row as KnownRow
+from buildsys.state.files import Stat
+from buildsys.state.recording import Cells, Counters, Recording, released
+from buildsys.state.rows import OutputTable, Row
+from buildsys.state.schema import MIGRATIONS
+from buildsys.state.snapshot import attach, copy_snapshot, is_damage, live_path, quoted, recover
+from buildsys.state.tables import create_view
+from buildsys.state.views import PUBLIC, VIEWS
+
+if TYPE_CHECKING:
+    import duckdb
+
+_HELD = """
+    SELECT h.rule, h.shard, h.result_id, r.key, r.run_id,
+        o.name, o.shard, o.file, o.digest, o.size, o.executable, o.tree
+    FROM recorded.current h JOIN recorded.results r USING (result_id) LEFT JOIN recorded.outputs o USING (result_id)
+    WHERE h.profile = $1 ORDER BY h.result_id, h.hold_id, o.position
+"""
+_FOUND = """
+    SELECT r.rule, r.shard, r.result_id, r.key, r.run_id,
+        o.name, o.shard, o.file, o.digest, o.size, o.executable, o.tree
+    FROM recorded.results r LEFT JOIN recorded.outputs o USING (result_id)
+    WHERE r.result_id IN (
+        SELECT max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key
+    ) ORDER BY r.result_id, o.position
+"""
+_IDS = "SELECT key, max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key"
+_PARTS = """
+    WITH one AS (SELECT max(result_id) AS result_id FROM recorded.results WHERE key = $1)
+    SELECT 0, c.position, c.kind, c.name, c.value, c.path
+    FROM one JOIN recorded.results USING (result_id) JOIN recorded.contexts c USING (context)
+    UNION ALL
+    SELECT 1, i.position, i.role, i.name, i.digest, i.path
+    FROM one JOIN recorded.inputs i USING (result_id) WHERE i.role = 'input'
+    ORDER BY ALL
+"""
+_FILES = """
+    SELECT path, size, mtime_ns, ctime_ns, inode, mode, digest FROM recorded.files
+    WHERE file_id IN (SELECT max(file_id) FROM recorded.files GROUP BY path)
+"""
+_LARGEST = """
+    SELECT coalesce((SELECT max(result_id) FROM recorded.results), 0),
+        coalesce((SELECT max(hold_id) FROM recorded.holds), 0), coalesce((SELECT max(file_id) FROM recorded.files), 0)
+"""
+_BEGIN_RUN = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[]"
+_NEXT_RUN = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"
+_KILLED = """
+    INSERT INTO recorded.ends
+    SELECT run_id, NULL, 'killed' FROM recorded.runs ANTI JOIN recorded.ends USING (run_id)
+"""
+
+
+class Manifest:
+    """The manifest of one project, open for writing. notices: what users should be told, in the order it came up."""
+
+    def __init__(self, state: Path, con: duckdb.DuckDBPyConnection) -> None:
+        """con: a connection whose tables are up to date; see `open`."""
+        self.notices: list[str] = []
+        self._state = state
+        self._run: tuple[int, float, str, str, list[str]] | None = None
+        self._take(con)
+
+    @classmethod
+    def open(cls, state: Path) -> Manifest:
+        """Open the live manifest in the folder `state`, made or brought up to date where needed.
+
+        A run that was killed is marked so. Raises BuildError where a newer buildsys wrote it or another process has it.
+        """
+        con, lost = _opened(state)
+        manifest = cls(state, con)
+        manifest.notices += lost
+        return manifest
+
+    def begin_run(self, *, command: str, profile: str, targets: Sequence[str]) -> int:
+        """A new run; its id counts from 1. It counts as killed until it is finished."""
+        (run_id,) = self._con.execute(_NEXT_RUN).fetchall()[0]
+        self._run = (run_id, time.time(), command, profile, list(targets))
+        self._con.execute(_BEGIN_RUN, self._run)
+        return int(run_id)
+
+    def finish_run(self, run_id: int, outcome: str) -> None:
+        """outcome: "done", "failed" or "interrupted"."""
+        self._con.execute("INSERT INTO recorded.ends VALUES ($1, $2, $3)", [run_id, time.time(), outcome])
+
+    def newest(self, profile: str) -> dict[ActionId, Result]:
+        """For each action of the profile the result that holds now."""
+        return {result.action: result for result in self._results(_HELD, profile)}
+
+    def find(self, keys: Sequence[ActionKey]) -> dict[ActionKey, Result]:
+        """The last result of each key, whether it holds or not, under whichever profile it was made."""
+        return {result.key: result for result in self._results(_FOUND, list(keys))} if keys else {}
+
+    def parts(self, key: ActionKey) -> tuple[Part, ...]:
+        """What the key holds: the parts that its rule shares, then its inputs. Empty where it was never recorded."""
+        rows = self._fetch(_PARTS, key)
+        return tuple(Part(kind, name, value, path) for _, _, kind, name, value, path in rows)
+
+    def known_files(self) -> dict[str, KnownRow]:
+        """Path -> stat and digest, as last recorded."""
+        return {path: (Stat(*stat), Digest(digest)) for path, *stat, digest in self._fetch(_FILES)}
+
+    def passed(self, keys: Sequence[Digest]) -> set[Digest]:
+        """Those keys of checks whose last verdict is that they pass."""
+        query = """SELECT key FROM recorded.checks WHERE key IN (SELECT unnest($1))
+                   GROUP BY key HAVING max_by(passed, recorded.checks.rowid)"""
+        return {Digest(key) for (key,) in self._fetch(query, list(keys))} if keys else set()
+
+    def commit(self, rows: Iterable[Row]) -> None:
+        """Append the rows, in one transaction; when this returns they outlast a kill.
+
+        A Hold's key must be that of a result in the same commit, or in an earlier one.
+        """
+        recording = Recording(rows, self._counters, self._contexts, self._ids_of)
+        self._append(recording.tables)
+        self._contexts |= recording.contexts
+        self._result_ids |= recording.result_ids
+
+    def release(self, profile: str, actions: Iterable[ActionId]) -> None:
+        """These actions hold nothing from now on: no rule makes them any more."""
+        self._append(released(self._counters, profile, actions, self._run[0] if self._run else None))
+
+    def publish(self, tables: Sequence[OutputTable] = ()) -> None:
+        """Make the snapshot that users open, with a view for each table-like output.
+
+        A table that can't be read is left out, and told. Readers of the snapshot before go on with it.
+        """
+        import duckdb
+
+        newest = dict(self._fetch("SELECT rule, max(hold_id) FROM recorded.current GROUP BY rule"))
+        kept = {table.view for table in tables if table.rule in newest}
+        for table in tables:
+            if table.view not in kept or self._shown.get(table) == newest[table.rule]:
+                continue
+            try:
+                create_view(self._con, table)
+            except duckdb.Error as error:
+                self.notices.append(f"the view {table.view} shows an earlier state or nothing: {error}")
+            else:
+                self._shown[table] = newest[table.rule]
+        self._drop_views_but(kept)
+        self._con.execute("CHECKPOINT manifest")
+        copy_snapshot(self._state)
+
+    def close(self) -> None:
+        self._con.close()
+
+    def _take(self, con: duckdb.DuckDBPyConnection) -> None:
+        self._con = con
+        result_id, hold_id, file_id = con.execute(_LARGEST).fetchall()[0]
+        self._counters = Counters(result_id=result_id, hold_id=hold_id, file_id=file_id)
+        contexts = con.execute("SELECT DISTINCT context FROM recorded.contexts").fetchall()
+        self._contexts = {Digest(context) for (context,) in contexts}
+        self._result_ids: dict[ActionKey, int] = {}
+        self._shown: dict[OutputTable, int] = {}
+
+    def _append(self, tables: dict[str, list[Cells]]) -> None:
+        import duckdb
+
+        self._con.execute("BEGIN")
+        try:
+            for table, rows in tables.items():
+                insert(self._con, f"recorded.{table}", rows)
+            self._con.execute("COMMIT")
+        except BaseException:
+            with suppress(duckdb.Error):
+                self._con.execute("ROLLBACK")
+            raise
+
+    def _fetch(self, query: str, *args: Any) -> list[Any]:
+        """The rows of a query. Blocks are verified only as they are read, so this is where damage may show."""
+        import duckdb
+
+        try:
+            return self._con.execute(query, args).fetchall()
+        except duckdb.Error as error:
+            if not is_damage(error):
+                raise
+            self._con.close()
+            self.notices.append(recover(self._state, error))
+        con, lost = _opened(self._state)
+        self.notices += lost
+        self._take(con)
+        if self._run:
+            self._con.execute(_BEGIN_RUN, self._run)
+        return self._fetch(query, *args)
+
+    def _results(self, query: str, *args: Any) -> list[Result]:
+        """Results from rows that are one output each; remembers their ids."""
+        outputs: dict[tuple[str, str, int, str, int], list[Made]] = {}
+        for rule, shard, result_id, key, run_id, name, made_shard, *artifact in self._fetch(query, *args):
+            made = outputs.setdefault((rule, shard, result_id, key, run_id), [])
+            if name is not None:
+                made.append(Made(name, made_shard, Artifact(*artifact)))
+        self._result_ids |= {ActionKey(key): result_id for _, _, result_id, key, _ in outputs}
+        return [
+            Result(ActionKey(key), ActionId(RuleName(rule), Shard(shard)), run_id, tuple(made))
+            for (rule, shard, _, key, run_id), made in outputs.items()
+        ]
+
+    def _ids_of(self, keys: list[ActionKey]) -> dict[ActionKey, int]:
+        unknown = [key for key in keys if key not in self._result_ids]
+        if unknown:
+            self._result_ids |= dict(self._fetch(_IDS, unknown))
+        return self._result_ids
+
+    def _drop_views_but(self, kept: set[str]) -> None:
+        query = "SELECT view_name FROM duckdb_views() WHERE database_name = 'manifest' AND schema_name = 'main'"
+        for (view,) in self._fetch(query):
+            if view not in kept and view not in PUBLIC:
+                self._con.execute(f'DROP VIEW "{view}"')
+
+
+def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
+    """A connection with the tables and views of this version, and what was lost on the way there."""
+    import duckdb
+
+    lost: list[str] = []
+    while True:
+        try:
+            con = attach(live_path(state))
+        except duckdb.Error as error:
+            lost.append(recover(state, error))
+            continue
+        try:
+            con.execute(f"SET file_search_path = '{quoted(state.parent)}'")
+            _migrate(con)
+            con.execute(_KILLED)
+        except duckdb.Error as error:
+            con.close()
+            if not is_damage(error):
+                raise
+            lost.append(recover(state, error))
+        except BaseException:
+            con.close()
+            raise
+        else:
+            return con, lost
+
+
+def _migrate(con: duckdb.DuckDBPyConnection) -> None:
+    """Bring tables and views to this version; checkpointed, since DuckDB can't always replay DDL from its log."""
+    exists = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'format'").fetchall()[0][0]
+    version, views = con.execute("FROM recorded.format").fetchall()[0] if exists else (0, "")
+    if version > len(MIGRATIONS):
+        raise BuildError(
+            "the manifest was written by a newer buildsys",
+            facts=[("its version", str(version)), ("this one reads", str(len(MIGRATIONS)))],
+            hint="install that version, or a later one",
+        )
+    now = (len(MIGRATIONS), digest_bytes(VIEWS.encode()))
+    if (version, views) == now:
+        return
+    con.execute("BEGIN")
+    for statements in MIGRATIONS[version:]:
+        con.execute(statements)
+    con.execute(VIEWS)
+    con.execute("DELETE FROM recorded.format")
+    con.execute("INSERT INTO recorded.format VALUES ($1, $2)", now)
+    con.execute("COMMIT")
+    con.execute("CHECKPOINT manifest")

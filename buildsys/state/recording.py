@@ -1,0 +1,117 @@
+"""Records into table rows: what one commit appends, by table.
+
+Knows nothing of connections and SQL but the order of the columns in `schema`. Whoever commits says which ids are free.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import astuple
+from itertools import count
+from typing import Any
+
+from buildsys.digest import Digest
+from buildsys.model import ActionId, ActionKey
+from buildsys.state.rows import ActionRow, CheckRow, Context, FileRow, Hold, RequestRow, ResultRow, Row
+
+Cells = tuple[Any, ...]
+
+
+class Counters:
+    """The next free ids; they only ever grow, so a later row has the larger id."""
+
+    def __init__(self, *, result_id: int, hold_id: int, file_id: int) -> None:
+        """The largest ids in use, 0 for none."""
+        self.results = count(result_id + 1)
+        self.holds = count(hold_id + 1)
+        self.files = count(file_id + 1)
+
+
+class Recording:
+    """The rows of one commit.
+
+    tables: table name -> rows. result_ids, contexts: what those rows add to what was known before.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        counters: Counters,
+        contexts: Collection[Digest],
+        result_ids: Callable[[list[ActionKey]], Mapping[ActionKey, int]],
+    ) -> None:
+        """contexts: those that are recorded. result_ids: gives the ids of results that are recorded, by key."""
+        self.tables: defaultdict[str, list[Cells]] = defaultdict(list)
+        self.result_ids: dict[ActionKey, int] = {}
+        self.contexts: set[Digest] = set()
+        self._counters = counters
+        holds = []
+        for row in rows:
+            match row:
+                case ResultRow():
+                    self._add_result(row)
+                case Hold():
+                    holds.append(row)
+                case Context() if row.context not in contexts and row.context not in self.contexts:
+                    self._add_context(row)
+                case _:
+                    self._add_plain(row)
+        earlier = result_ids([hold.key for hold in holds if hold.key not in self.result_ids])
+        for hold in holds:
+            self._add_hold(hold, self.result_ids.get(hold.key) or earlier[hold.key])
+
+    def _add_result(self, row: ResultRow) -> None:
+        result_id = next(self._counters.results)
+        self.result_ids[row.key] = result_id
+        self.tables["results"].append(
+            (result_id, row.key, *row.action, row.run_id, row.context, *astuple(row.usage), row.log)
+        )
+        self.tables["outputs"] += [
+            (result_id, n, made.name, made.shard, made.artifact.path, made.artifact.digest, made.artifact.size)
+            + (made.artifact.executable, made.artifact.tree)
+            for n, made in enumerate(row.outputs)
+        ]
+        self.tables["inputs"] += [
+            (result_id, n, given.role, given.name, given.path, given.digest, *(given.maker or (None, None)))
+            for n, given in enumerate(row.inputs)
+        ]
+
+    def _add_hold(self, row: Hold, result_id: int) -> None:
+        hold_id = next(self._counters.holds)
+        self.tables["holds"].append((hold_id, row.profile, *row.action, result_id, row.run_id))
+        self.tables["places"] += [
+            (hold_id, made.name, made.shard, made.artifact.path, made.artifact.digest, made.artifact.size)
+            for made in row.outputs
+        ]
+
+    def _add_context(self, row: Context) -> None:
+        self.contexts.add(row.context)
+        self.tables["contexts"] += [
+            (row.context, n, part.group, part.name, part.value, part.path) for n, part in enumerate(row.parts)
+        ]
+
+    def _add_plain(self, row: Row) -> None:
+        match row:
+            case ActionRow():
+                self.tables["actions"].append(
+                    (row.run_id, row.profile, *row.action, row.outcome, row.key, row.reason, float(row.started))
+                    + (*astuple(row.usage), row.log, row.error)
+                )
+            case CheckRow():
+                verdict = row.verdict
+                self.tables["checks"].append(
+                    (row.run_id, row.profile, *row.action, verdict.check, verdict.key, verdict.passed, verdict.detail)
+                    + (float(verdict.wall_s),)
+                )
+            case FileRow():
+                self.tables["files"].append((next(self._counters.files), row.path, *row.stat, row.digest))
+            case RequestRow():
+                self.tables["requests"].append(astuple(row))
+
+
+def released(
+    counters: Counters, profile: str, actions: Iterable[ActionId], run_id: int | None
+) -> dict[str, list[Cells]]:
+    """The rows that say that these actions hold nothing from now on."""
+    return {"holds": [(next(counters.holds), profile, *action, None, run_id) for action in actions]}

@@ -1,0 +1,57 @@
+"""The manifest's tables: append-only, in the schema `recorded`, which is nobody's business but the manifest's.
+
+Knows nothing of connections. Users read the views (`views`). A change of the tables is a new entry of MIGRATIONS; the
+entries that were once released never change.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_FIRST: Final = """
+CREATE SCHEMA recorded;
+CREATE TABLE recorded.format (version INTEGER, views VARCHAR);
+
+CREATE TABLE recorded.runs (
+    run_id INTEGER, started DOUBLE, command VARCHAR, profile VARCHAR, targets VARCHAR[]);
+CREATE TABLE recorded.ends (
+    run_id INTEGER, ended DOUBLE, outcome VARCHAR);
+
+CREATE TABLE recorded.contexts (
+    context VARCHAR, position INTEGER, kind VARCHAR, name VARCHAR, value VARCHAR, path VARCHAR);
+CREATE TABLE recorded.results (
+    result_id BIGINT, key VARCHAR, rule VARCHAR, shard VARCHAR, run_id INTEGER, context VARCHAR,
+    wall_s DOUBLE, cpu_s DOUBLE, max_rss BIGINT, requests_sent BIGINT, requests_reused BIGINT, log VARCHAR);
+CREATE TABLE recorded.outputs (
+    result_id BIGINT, position INTEGER, name VARCHAR, shard VARCHAR, file VARCHAR,
+    digest VARCHAR, size BIGINT, executable BOOLEAN, tree BOOLEAN);
+CREATE TABLE recorded.inputs (
+    result_id BIGINT, position INTEGER, role VARCHAR, name VARCHAR, path VARCHAR, digest VARCHAR,
+    maker_rule VARCHAR, maker_shard VARCHAR);
+
+-- result_id is NULL where the action holds nothing from then on.
+CREATE TABLE recorded.holds (
+    hold_id BIGINT, profile VARCHAR, rule VARCHAR, shard VARCHAR, result_id BIGINT, run_id INTEGER);
+CREATE TABLE recorded.places (
+    hold_id BIGINT, name VARCHAR, shard VARCHAR, path VARCHAR, digest VARCHAR, size BIGINT);
+
+CREATE TABLE recorded.actions (
+    run_id INTEGER, profile VARCHAR, rule VARCHAR, shard VARCHAR, outcome VARCHAR, key VARCHAR, reason VARCHAR,
+    started DOUBLE, wall_s DOUBLE, cpu_s DOUBLE, max_rss BIGINT, requests_sent BIGINT, requests_reused BIGINT,
+    log VARCHAR, error VARCHAR);
+CREATE TABLE recorded.checks (
+    run_id INTEGER, profile VARCHAR, rule VARCHAR, shard VARCHAR, name VARCHAR, key VARCHAR, passed BOOLEAN,
+    detail VARCHAR, wall_s DOUBLE);
+CREATE TABLE recorded.files (
+    file_id BIGINT, path VARCHAR, size BIGINT, mtime_ns BIGINT, ctime_ns BIGINT, inode UBIGINT, mode INTEGER,
+    digest VARCHAR);
+CREATE TABLE recorded.requests (
+    key VARCHAR, rule VARCHAR, shard VARCHAR, run_id INTEGER, profile VARCHAR, record_id VARCHAR, sample INTEGER,
+    model VARCHAR, identity VARCHAR, endpoint VARCHAR, finish_reason VARCHAR, prompt_tokens BIGINT,
+    output_tokens BIGINT, wall_s DOUBLE, status INTEGER, error VARCHAR, reused BOOLEAN);
+CREATE TABLE recorded.metrics (
+    run_id INTEGER, profile VARCHAR, rule VARCHAR, shard VARCHAR, name VARCHAR, step BIGINT, value DOUBLE);
+"""
+
+MIGRATIONS: Final = (_FIRST,)
+"""Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

@@ -1,0 +1,148 @@
+"""The manifest's files: the live one that only the building process opens, and the snapshot that users open.
+
+Knows nothing of tables. The live file must never be opened by hand in the process that holds the connection (closing it
+would drop DuckDB's lock), so it is copied by another process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from buildsys.errors import LOCKED, BuildError
+from buildsys.state.content import sync_folder
+
+if TYPE_CHECKING:
+    import duckdb
+
+NAME: Final = "manifest.duckdb"
+STORAGE: Final = "v1.4.0"
+"""The storage format that the snapshot can be read with; 2.0's default can't be read by 1.x tools."""
+
+_COPY: Final = "import shutil, sys; shutil.copyfile(sys.argv[1], sys.argv[2])"
+
+
+def live_path(state: Path) -> Path:
+    return state / "live" / NAME
+
+
+def snapshot_path(state: Path) -> Path:
+    return state / NAME
+
+
+def attach(path: Path) -> duckdb.DuckDBPyConnection:
+    """A connection to the database at `path`, made where it does not exist. Raises duckdb.Error for a damaged one."""
+    import duckdb
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    con = duckdb.connect()
+    try:
+        con.execute(f"ATTACH '{quoted(path)}' AS manifest (STORAGE_VERSION '{STORAGE}')")
+        con.execute("USE manifest")
+    except BaseException:
+        con.close()
+        raise
+    return con
+
+
+def is_damage(error: Exception) -> bool:
+    """The bytes on disk are not those that DuckDB wrote, as it says while it reads them."""
+    return any(text in str(error) for text in ("Corrupt database file", "Could not read enough bytes"))
+
+
+def recover(state: Path, error: Exception) -> str:
+    """Put aside what can't be read, so that the next try has something that can be; says what was lost.
+
+    First the log of the last commits goes, then the whole file, which the published snapshot replaces where it is
+    sound. Raises BuildError where nothing is damaged: another process has the file, or it can't be reached.
+    """
+    live = live_path(state)
+    _refuse(live, error)
+    reason = str(error).splitlines()[0]
+    wal = live.with_name(f"{NAME}.wal")
+    if wal.exists():
+        kept = _put_aside(wal)
+        return f"the manifest's last commits can't be read and are lost; kept as {kept.name} ({reason})"
+    kept = _put_aside(live)
+    lost = f"the manifest can't be read; kept as {kept.name} ({reason})"
+    if _is_sound(snapshot_path(state)):
+        shutil.copyfile(snapshot_path(state), live)
+        return f"{lost}; the snapshot of an earlier build takes its place, what was recorded since is lost"
+    return f"{lost}; the history is lost, and what was made is made again"
+
+
+def copy_snapshot(state: Path) -> None:
+    """Replace the snapshot by a copy of the live file, which must just have been checkpointed.
+
+    Readers of the old one keep it. Raises BuildError where the copy fails, with the old snapshot in place.
+    """
+    target = snapshot_path(state)
+    copy = target.with_name(f"{NAME}.tmp")
+    for leftover in (copy, copy.with_name(f"{NAME}.tmp.wal")):
+        leftover.unlink(missing_ok=True)
+    _copy(live_path(state), copy)
+    copy.chmod(0o444)
+    with copy.open("rb") as file:
+        os.fsync(file.fileno())
+    os.rename(copy, target)
+    target.with_name(f"{NAME}.wal").unlink(missing_ok=True)
+    sync_folder(target.parent)
+
+
+def quoted(path: Path) -> str:
+    """A path as the inside of a SQL string."""
+    return str(path).replace("'", "''")
+
+
+def _copy(source: Path, target: Path) -> None:
+    errors = ""
+    for command in (["cp", "--reflink=auto", "--"], [sys.executable, "-I", "-c", _COPY]):
+        try:
+            done = subprocess.run([*command, str(source), str(target)], capture_output=True, text=True)
+        except FileNotFoundError:
+            continue
+        if done.returncode == 0:
+            return
+        errors = done.stderr.strip()
+    raise BuildError("the manifest's snapshot can't be written", facts=[("file", str(target)), ("reason", errors)])
+
+
+def _refuse(live: Path, error: Exception) -> None:
+    text = str(error)
+    if "set lock" in text:
+        raise BuildError(
+            "another process has the manifest open",
+            facts=[("file", str(live)), ("reason", text)],
+            hint="end it; look at the snapshot with buildsys sql, never at the live file",
+            exit_code=LOCKED,
+        ) from error
+    if "Cannot open file" in text or "storage version" in text:
+        raise BuildError("the manifest can't be opened", facts=[("file", str(live)), ("reason", text)]) from error
+
+
+def _is_sound(path: Path) -> bool:
+    """It opens, and every block of it can be read."""
+    import duckdb
+
+    if not path.exists():
+        return False
+    try:
+        with duckdb.connect(str(path), read_only=True) as con:
+            tables = con.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'recorded'").fetchall()
+            for (table,) in tables:
+                con.execute(f"SELECT max(hash(COLUMNS(*))) FROM recorded.{table}").fetchall()
+    except duckdb.Error:
+        return False
+    return bool(tables)
+
+
+def _put_aside(path: Path) -> Path:
+    n = 1
+    while (kept := path.with_name(f"{path.name}.damaged-{n}")).exists():
+        n += 1
+    path.rename(kept)
+    return kept

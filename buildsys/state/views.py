@@ -1,0 +1,218 @@
+"""The public views and macros of the manifest, as SQL; `docs/manifest.md` says what each column means.
+
+Knows nothing of connections. Views are text, not data: they are made anew whenever this text differs from the text that
+the manifest was last written with. All of them can be read by DuckDB 1.4 and later.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_CURRENT: Final = """
+-- What holds now: for each action of each profile its newest hold, unless it was released.
+CREATE OR REPLACE VIEW recorded.current AS
+SELECT * FROM recorded.holds
+WHERE hold_id IN (SELECT max(hold_id) FROM recorded.holds GROUP BY profile, rule, shard) AND result_id IS NOT NULL;
+
+-- The parts of the keys that hold now, once for each rule; n_actions of its actions have it.
+CREATE OR REPLACE VIEW recorded.current_parts AS
+SELECT u.profile, u.rule, c.kind, c.name, c.value, c.path, sum(u.n_actions)::BIGINT AS n_actions
+FROM (
+    SELECT h.profile, h.rule, r.context, count(*) AS n_actions
+    FROM recorded.current h JOIN recorded.results r USING (result_id) GROUP BY ALL
+) u JOIN recorded.contexts c USING (context)
+GROUP BY ALL;
+"""
+
+_HISTORY: Final = """
+CREATE OR REPLACE VIEW runs AS
+SELECT r.run_id, r.profile, r.command, r.targets, e.outcome,
+    make_timestamp((r.started * 1e6)::BIGINT) AS started, make_timestamp((e.ended * 1e6)::BIGINT) AS ended,
+    e.ended - r.started AS wall_s, coalesce(a.n_ran, 0) AS n_ran, coalesce(a.n_failed, 0) AS n_failed
+FROM recorded.runs r
+LEFT JOIN recorded.ends e USING (run_id)
+LEFT JOIN (
+    SELECT run_id, count(*) FILTER (outcome = 'ran') AS n_ran, count(*) FILTER (outcome = 'failed') AS n_failed
+    FROM recorded.actions GROUP BY run_id
+) a USING (run_id)
+ORDER BY r.run_id;
+
+CREATE OR REPLACE VIEW actions AS
+SELECT run_id, profile, rule, shard, outcome, key, reason, make_timestamp((started * 1e6)::BIGINT) AS started,
+    wall_s, cpu_s, max_rss, requests_sent, requests_reused, log, error
+FROM recorded.actions;
+
+CREATE OR REPLACE VIEW checks AS
+SELECT run_id, profile, rule, shard, name, passed, detail, key, wall_s FROM recorded.checks;
+
+CREATE OR REPLACE VIEW requests AS
+SELECT run_id, profile, rule, shard, record_id, sample, model, identity, endpoint, finish_reason, prompt_tokens,
+    output_tokens, wall_s, status, error, reused, key
+FROM recorded.requests;
+
+CREATE OR REPLACE VIEW metrics AS
+SELECT run_id, profile, rule, shard, name, step, value FROM recorded.metrics;
+"""
+
+_NOW: Final = """
+CREATE OR REPLACE VIEW artifacts AS
+SELECT h.profile, h.rule, coalesce(nullif(p.shard, ''), h.shard) AS shard, p.name, p.path, p.digest, p.size, r.key,
+    r.run_id, r.wall_s
+FROM recorded.current h
+JOIN recorded.places p USING (hold_id)
+JOIN recorded.results r USING (result_id);
+
+CREATE OR REPLACE VIEW params AS
+SELECT profile, rule, name, value, path AS config_key, n_actions FROM recorded.current_parts WHERE kind = 'param';
+
+CREATE OR REPLACE VIEW versions AS
+SELECT profile, rule, name, value AS version, n_actions FROM recorded.current_parts
+WHERE kind IN ('version', 'python');
+
+CREATE OR REPLACE VIEW code_deps AS
+SELECT profile, rule, path, split_part(name, ':', -1) AS symbol, value AS digest, n_actions
+FROM recorded.current_parts WHERE kind = 'code';
+
+CREATE OR REPLACE VIEW symbols AS
+SELECT DISTINCT profile, path, symbol, digest FROM code_deps;
+
+CREATE OR REPLACE VIEW files AS
+SELECT s.profile, s.path, s.digest, f.size, make_timestamp(f.mtime_ns // 1000) AS modified, s.n_actions
+FROM (
+    SELECT h.profile, i.path, i.digest, count(DISTINCT i.result_id) AS n_actions
+    FROM recorded.current h JOIN recorded.inputs i USING (result_id)
+    WHERE i.maker_rule IS NULL GROUP BY ALL
+) s
+LEFT JOIN (SELECT path, digest, max_by(size, file_id) AS size, max_by(mtime_ns, file_id) AS mtime_ns
+           FROM recorded.files GROUP BY ALL) f USING (path, digest);
+"""
+
+_LINEAGE: Final = """
+CREATE OR REPLACE VIEW edges AS
+WITH held AS (
+    SELECT profile, rule, shard, result_id, max(hold_id) AS hold_id FROM recorded.holds
+    WHERE result_id IS NOT NULL GROUP BY ALL
+), made AS (
+    SELECT h.*, r.run_id, r.context FROM held h JOIN recorded.results r USING (result_id)
+)
+SELECT m.run_id, m.profile, m.rule, m.shard, i.role, i.name, i.path, i.digest, NULL::VARCHAR AS value
+FROM made m JOIN recorded.inputs i USING (result_id)
+UNION ALL
+SELECT m.run_id, m.profile, m.rule, m.shard, 'output', p.name, p.path, p.digest, NULL
+FROM made m JOIN recorded.places p USING (hold_id)
+UNION ALL
+SELECT m.run_id, m.profile, m.rule, m.shard, c.kind, c.name, c.path, CASE WHEN c.kind = 'code' THEN c.value END,
+    CASE WHEN c.kind <> 'code' THEN c.value END
+FROM made m JOIN recorded.contexts c USING (context);
+
+-- consumer read an output of producer, by digest (an ephemeral output counts by the key of its action).
+CREATE OR REPLACE VIEW recorded.links AS
+WITH makers AS (
+    SELECT DISTINCT h.rule, h.shard, h.result_id, r.key FROM recorded.holds h JOIN recorded.results r USING (result_id)
+), given AS (
+    SELECT m.rule, m.shard, o.digest, m.result_id FROM makers m JOIN recorded.outputs o USING (result_id)
+    UNION ALL
+    SELECT rule, shard, key, result_id FROM makers
+)
+SELECT i.result_id AS consumer, max(g.result_id) AS producer
+FROM recorded.inputs i
+JOIN given g ON g.rule = i.maker_rule AND g.shard = i.maker_shard AND g.digest = i.digest
+GROUP BY i.result_id, g.rule, g.shard, g.digest;
+
+CREATE OR REPLACE MACRO upstream(start_path) AS TABLE
+WITH RECURSIVE start AS MATERIALIZED (
+    SELECT h.result_id, h.rule, h.shard, p.name, p.path, p.digest
+    FROM recorded.current h JOIN recorded.places p USING (hold_id)
+    WHERE p.path = rtrim(start_path, '/') OR starts_with(p.path, rtrim(start_path, '/') || '/')
+        OR starts_with(start_path, p.path || '/')
+), links AS MATERIALIZED (FROM recorded.links
+), reached(result_id, depth) USING KEY (result_id) AS (
+    SELECT DISTINCT result_id, 0 FROM start
+    UNION
+    SELECT l.producer, min(r.depth) + 1 FROM reached r JOIN links l ON l.consumer = r.result_id
+    WHERE NOT EXISTS (FROM recurring.reached known WHERE known.result_id = l.producer)
+    GROUP BY l.producer
+), found AS (
+    SELECT 0 AS depth, 'artifact' AS kind, rule, shard, name, path, digest, NULL::VARCHAR AS value FROM start
+    UNION ALL
+    SELECT n.depth + 1, CASE WHEN i.maker_rule IS NULL THEN 'source' ELSE 'artifact' END,
+        coalesce(i.maker_rule, r.rule), coalesce(i.maker_shard, r.shard), i.name, i.path, i.digest, NULL
+    FROM reached n JOIN recorded.results r USING (result_id) JOIN recorded.inputs i USING (result_id)
+    UNION ALL
+    SELECT used.depth + 1, c.kind, used.rule, '', c.name, c.path, CASE WHEN c.kind = 'code' THEN c.value END,
+        CASE WHEN c.kind <> 'code' THEN c.value END
+    FROM (
+        SELECT r.rule, r.context, min(n.depth) AS depth
+        FROM reached n JOIN recorded.results r USING (result_id) GROUP BY ALL
+    ) used JOIN recorded.contexts c USING (context)
+)
+SELECT min(depth) AS depth, kind, rule, CASE WHEN min(shard) = max(shard) THEN min(shard) ELSE '' END AS shard, name,
+    path, digest, value
+FROM found GROUP BY kind, rule, name, path, digest, value
+ORDER BY depth, kind, rule, shard, name, path;
+
+CREATE OR REPLACE MACRO downstream(start_path) AS TABLE
+WITH RECURSIVE places AS MATERIALIZED (
+    SELECT h.result_id, h.rule, h.shard, p.name, p.path, p.digest
+    FROM recorded.current h JOIN recorded.places p USING (hold_id)
+), reads AS MATERIALIZED (
+    SELECT DISTINCT i.result_id, i.path FROM recorded.current h JOIN recorded.inputs i USING (result_id)
+), links AS MATERIALIZED (
+    SELECT DISTINCT r.result_id AS consumer, p.result_id AS producer FROM reads r JOIN places p USING (path)
+), start AS (
+    SELECT result_id FROM reads
+    WHERE path = rtrim(start_path, '/') OR starts_with(path, rtrim(start_path, '/') || '/')
+        OR starts_with(start_path, path || '/')
+    UNION
+    SELECT h.result_id FROM recorded.current h JOIN recorded.results r USING (result_id)
+    JOIN recorded.contexts c USING (context)
+    WHERE c.path = start_path OR starts_with(c.path, start_path || '.')
+), reached(result_id, depth) USING KEY (result_id) AS (
+    SELECT result_id, 1 FROM start
+    UNION
+    SELECT l.consumer, min(r.depth) + 1 FROM reached r JOIN links l ON l.producer = r.result_id
+    WHERE NOT EXISTS (FROM recurring.reached known WHERE known.result_id = l.consumer)
+    GROUP BY l.consumer
+)
+SELECT DISTINCT n.depth, 'artifact' AS kind, p.rule, p.shard, p.name, p.path, p.digest, NULL::VARCHAR AS value
+FROM reached n JOIN places p USING (result_id)
+ORDER BY n.depth, p.rule, p.shard, p.name, p.path;
+"""
+
+_COMPARE: Final = """
+-- What held at the end of a run, as comparable facts; the profile is taken out of the paths.
+CREATE OR REPLACE MACRO recorded.facts_of(of_run) AS TABLE
+WITH held AS (
+    SELECT h.profile, h.rule, h.shard, h.result_id, h.hold_id FROM recorded.holds h
+    WHERE h.result_id IS NOT NULL AND h.hold_id IN (
+        SELECT max(b.hold_id) FROM recorded.holds b JOIN recorded.runs r ON r.run_id = of_run AND r.profile = b.profile
+        WHERE b.run_id <= of_run GROUP BY b.rule, b.shard)
+), facts AS (
+    SELECT h.profile, h.rule, h.shard, 'input' AS kind, i.name, i.path, i.digest AS value
+    FROM held h JOIN recorded.inputs i USING (result_id)
+    UNION ALL
+    SELECT h.profile, h.rule, h.shard, 'output', p.name, p.path, p.digest
+    FROM held h JOIN recorded.places p USING (hold_id)
+    UNION ALL
+    SELECT DISTINCT h.profile, h.rule, '', c.kind, c.name, c.path, c.value
+    FROM held h JOIN recorded.results r USING (result_id) JOIN recorded.contexts c USING (context)
+    WHERE c.kind <> 'output'
+)
+SELECT rule, shard, kind, name, replace('/' || path, '/' || profile || '/', '/{profile}/')[2:] AS path,
+    string_agg(DISTINCT value, ' | ' ORDER BY value) AS value
+FROM facts GROUP BY ALL;
+
+CREATE OR REPLACE MACRO compare(run_a, run_b) AS TABLE
+SELECT rule, shard, kind, name, path, one.value AS a, other.value AS b
+FROM recorded.facts_of(run_a) one FULL JOIN recorded.facts_of(run_b) other USING (rule, shard, kind, name, path)
+WHERE one.value IS DISTINCT FROM other.value
+ORDER BY rule, shard, kind, name, path;
+"""
+
+VIEWS: Final = _CURRENT + _HISTORY + _NOW + _LINEAGE + _COMPARE
+
+PUBLIC: Final = (
+    "runs", "actions", "artifacts", "edges", "files", "symbols", "code_deps", "params", "versions", "checks",
+    "requests", "metrics",
+)  # fmt: skip
+"""Names of the views that users may build on; no rule output may take one."""
