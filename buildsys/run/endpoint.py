@@ -96,17 +96,18 @@ class Server:
         import httpx2
         import openai
 
+        # The client tells no connection from a lost one (both are a "timeout"); only the error below it does.
+        no_connection = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
         try:
             response = await self._client.post(
                 "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options
             )
         except openai.APIStatusError as error:
             response = error.response
-        except openai.APIConnectionError as error:
-            unreachable = isinstance(error.__cause__, httpx2.ConnectError)
-            return Heard("unreachable" if unreachable else "transient", 0, b"", self._redact(_reason(error)))
-        except (aiohttp.ClientError, httpx2.HTTPError) as error:
-            return Heard("transient", 0, b"", self._redact(_reason(error)))
+        except (openai.APIConnectionError, aiohttp.ClientError, httpx2.HTTPError) as error:
+            reason = _first_cause(error)
+            meaning: Meaning = "unreachable" if isinstance(reason, no_connection) else "transient"
+            return Heard(meaning, 0, b"", self._redact(f"no answer: {str(reason) or type(reason).__name__}"))
         return self._understand(response)
 
     async def close(self) -> None:
@@ -192,10 +193,11 @@ def _meaning(status: int) -> Meaning:
     return "misconfigured"
 
 
-def _reason(error: BaseException) -> str:
-    """What went wrong below: the client's own text is only "Connection error."."""
-    cause = error.__cause__ or error
-    return f"no answer: {str(cause) or type(cause).__name__}"
+def _first_cause(error: BaseException) -> BaseException:
+    """The aiohttp error at the bottom: the client's own text is only "Connection error."."""
+    while isinstance(error.__cause__, Exception) and not type(error).__module__.startswith("aiohttp"):
+        error = error.__cause__
+    return error
 
 
 def _base_url(url: str) -> str:

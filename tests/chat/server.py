@@ -1,6 +1,6 @@
 """A server of the chat API on loopback that counts what it is asked and goes wrong on demand.
 
-It speaks HTTP by hand, because half of what it is for (resets, half bodies, wrong lengths) is what HTTP servers prevent.
+It speaks HTTP by hand: half of what it is for (resets, half bodies, wrong lengths) is what HTTP servers prevent.
 A plan says for each request, by its number and the times that its prompt was asked, what to do.
 """
 
@@ -67,7 +67,7 @@ def completion(asked: Asked) -> bytes:
         ],
         "usage": {"prompt_tokens": 3, "completion_tokens": 7, "total_tokens": 10},
     }
-    return json.dumps(body, ensure_ascii=False).encode()
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def error_body(message: str) -> bytes:
@@ -75,18 +75,21 @@ def error_body(message: str) -> bytes:
 
 
 class ChatServer:
-    """Runs in a thread of its own, in the `with` block. All views are complete once the client has its answers."""
+    """Runs in a thread of its own, in the `with` block. All views are complete once the client has its answers.
 
-    def __init__(self, plan: Plan = lambda asked: GOOD, port: int = 0) -> None:
+    on: a bound socket, where not any free port will do.
+    """
+
+    def __init__(self, plan: Plan = lambda asked: GOOD, on: socket.socket | None = None) -> None:
         self.plan = plan
         self.asked: list[Asked] = []
         self.answered: Counter[str] = Counter()
         self.max_in_flight = 0
         self._in_flight = 0
         self._tries: Counter[bytes] = Counter()
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._socket = socket.create_server(("127.0.0.1", port))
+        self._socket = on or socket.create_server(("127.0.0.1", 0))
         self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     @property
@@ -98,6 +101,7 @@ class ChatServer:
         return [asked.prompt for asked in self.asked]
 
     def __enter__(self) -> "ChatServer":
+        self._socket.listen(1024)
         self._thread.start()
         return self
 
@@ -111,7 +115,6 @@ class ChatServer:
         self._loop.close()
 
     async def _main(self) -> None:
-        self._stop = asyncio.Event()
         server = await asyncio.start_server(self._connection, sock=self._socket)
         await self._stop.wait()
         server.close()
