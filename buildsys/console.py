@@ -1,0 +1,258 @@
+"""A build's events as people read them: lines that stay, and on a terminal a region below that shows what goes on.
+
+A rule is told in one line once all its actions are settled, a failure at once and in full, and what is only reused not
+at all unless something else happens. Knows nothing of how a build works; the events are all it sees.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Final, Self, TextIO
+
+from buildsys.model import ActionFinished, ActionId, BuildFinished, BuildStarted, Event, Notice, Outcome, ServiceReady
+from buildsys.phrases import counted, duration, listed
+from buildsys.tally import ORDER, RuleTally, Tally
+from buildsys.terminal import Line, Screen, Span, Style, error_lines
+
+_LIVE_S: Final = 0.1
+_PLAIN_S: Final = 10.0
+_CALM_S: Final = 0.3
+"""A build that is over sooner shows no region at all."""
+
+_BAR: Final = 16
+_STYLES: Final[Mapping[str, Style]] = {"failed": "red", "blocked": "yellow", "cancelled": "yellow", "skipped": "yellow"}
+
+
+class Console:
+    """Renders events, from any thread. A context manager: at its end nothing but the lines that stay is left.
+
+    live: `stream` is a terminal whose last lines may be painted over; else a line of progress comes every 10 s.
+    clock: seconds, from any start.
+    """
+
+    def __init__(
+        self, stream: TextIO, *, colour: bool, live: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._screen = Screen(stream, colour=colour)
+        self._live = live
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._tally = Tally()
+        self._started = clock()
+        self._held: list[RuleTally] = []
+        self._busy = False
+        self._width = 14
+        self._told: set[str] = set()
+        self._first_failed: ActionId | None = None
+        self._over = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, name="console", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._ticker.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._ticker.join()
+        with self._lock:
+            self._screen.write(())
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            lines = self._lines(event)
+            if lines:
+                self._screen.write(lines, self._region())
+
+    def refresh(self) -> None:
+        """Tell how far the build is, as it is now."""
+        with self._lock:
+            if self._live:
+                self._screen.write((), self._region())
+            elif self._tally.in_progress():
+                self._screen.write([self._progress_line()])
+
+    def _tick(self) -> None:
+        while not self._over.wait(_LIVE_S if self._live else _PLAIN_S):
+            self.refresh()
+
+    # ------------------------------------------------------------ lines that stay
+
+    def _lines(self, event: Event) -> list[Line]:
+        now = self._clock()
+        rule = self._tally.take(event, now)
+        match event:
+            case BuildStarted():
+                self._started = now
+                self._width = max([self._width, *(len(name) for name in event.rules)])
+            case Notice():
+                return [_notice(event)]
+            case ServiceReady():
+                where = event.url.partition("//")[2].partition("/")[0]
+                return [[Span(f"{event.name} ready on {where} ({duration(event.seconds)})")]]
+            case BuildFinished():
+                self._over.set()
+                return self._last_lines(event)
+        return [*self._failure(event), *self._settled(rule)] if rule else []
+
+    def _settled(self, rule: RuleTally) -> list[Line]:
+        """The line of a rule that is done with; those of rules that are up to date wait until something else is."""
+        if rule.settled and not rule.told:
+            rule.told = True
+            self._held.append(rule)
+        self._busy = self._busy or not rule.quiet
+        if not self._busy:
+            return []
+        held, self._held = self._held, []
+        return [self._rule_line(rule) for rule in held if not _only_waited(rule)]
+
+    def _rule_line(self, rule: RuleTally) -> Line:
+        line = [Span(f"  {rule.name:<{self._width}}  ", "dim" if rule.quiet else "")]
+        outcomes: Sequence[tuple[str, int]] = rule.outcomes()
+        if rule.n and rule.n_done < rule.n:
+            outcomes = [*outcomes, ("not started", rule.n - rule.n_done)]
+        line += _counts(outcomes, "dim" if rule.quiet else "")
+        taken = sum(len(span.text) for span in line[1:])
+        line.append(Span(f"{' ' * max(0, 15 - taken)}{rule.elapsed():>11}  ", "dim"))
+        line.append(Span(", ".join(rule.facts())))
+        return line
+
+    def _failure(self, event: Event) -> list[Line]:
+        """A failure in full, one like it in a line; a diagnostic once for all that it blocks."""
+        if not isinstance(event, ActionFinished) or not event.error:
+            return []
+        text, name = event.error, str(event.action)
+        same = f"{event.action.rule} {text.replace(event.log or name, '').replace(name, '')}"
+        if event.outcome == "blocked":
+            same = text
+        else:
+            self._first_failed = self._first_failed or event.action
+            text = _naming(event)
+        if same not in self._told:
+            self._told.add(same)
+            return error_lines(text)
+        if event.outcome == "blocked":
+            return []
+        return error_lines(f"{text.partition(chr(10))[0]} (as above{f'; log: {event.log}' if event.log else ''})")
+
+    # ------------------------------------------------------------ the end
+
+    def _last_lines(self, event: BuildFinished) -> list[Line]:
+        n = sum(event.counts.values())
+        if event.outcome == "done" and n == event.counts.get("reused", 0):
+            return [[Span(f"{counted(n, 'action')} up to date ({duration(event.seconds)})")]]
+        unsettled = [rule for rule in self._tally.rules.values() if rule.n_done and not rule.told]
+        lines = [self._rule_line(rule) for rule in (*self._held, *unsettled) if not _only_waited(rule)]
+        lines += self._left_out()
+        return [*lines, self._final_line(event)]
+
+    def _left_out(self) -> list[Line]:
+        lines: list[Line] = []
+        kinds: tuple[tuple[Outcome, str], ...] = (("blocked", " (their last good outputs stay)"), ("skipped", ""))
+        for outcome, note in kinds:
+            if rules := self._tally.with_outcome(outcome):
+                names = listed((name if n == 1 else f"{name} {n:,}" for name, n in rules.items()), most=12)
+                lines.append([Span(f"{outcome}:", "yellow"), Span(f" {names}"), Span(note, "dim")])
+        not_started = [rule.name for rule in self._tally.rules.values() if not rule.n_done and rule.n != 0]
+        if not_started:
+            lines.append([Span("not started:", "yellow"), Span(f" {listed(not_started, most=12)}")])
+        return lines
+
+    def _final_line(self, event: BuildFinished) -> Line:
+        ordered = [(outcome, event.counts[outcome]) for outcome in ORDER if event.counts.get(outcome)]
+        line = [Span(f"{counted(sum(event.counts.values()), 'action')}: ", "bold"), *_counts(ordered, "bold")]
+        if event.outcome == "interrupted":
+            line = [Span("interrupted: ", "red"), *(_counts(ordered, "bold") or [Span("nothing was done")])]
+        notes = [f" in {duration(event.seconds)}"]
+        if event.run_id:
+            notes.append(f"run {event.run_id}")
+        return [*line, Span(" · ".join([*notes, *self._advice(event)]), "dim")]
+
+    def _advice(self, event: BuildFinished) -> list[str]:
+        if event.outcome == "interrupted":
+            return ["what ran is kept; the next build goes on from here"]
+        if self._first_failed:
+            return [f"try: buildsys log {_quoted(self._first_failed)}"]
+        return ['try: buildsys sql "FROM runs"'] if event.outcome == "done" else []
+
+    # ------------------------------------------------------------ what goes on
+
+    def _region(self) -> list[Line]:
+        """What a terminal shows below the lines that stay."""
+        now = self._clock()
+        if not self._live or self._over.is_set() or now - self._started < _CALM_S:
+            return []
+        return [*(self._live_line(rule, now) for rule in self._tally.in_progress()), self._status_line(now)]
+
+    def _live_line(self, rule: RuleTally, now: float) -> Line:
+        line = [Span(f"  {rule.name:<{self._width}}  ", "bold")]
+        if rule.n != 1:
+            n_done = f"{rule.n_done:,}/{'?' if rule.n is None else f'{rule.n:,}'}"
+            line += [Span(f"{n_done:<9} "), *_bar(rule)]
+        return [*line, Span(" · ".join([*rule.progress(now), *_running(rule, now)]), "dim")]
+
+    def _status_line(self, now: float) -> Line:
+        tally = self._tally
+        n_running = sum(len(rule.running) for rule in tally.in_progress())
+        n_known = f"{tally.n_known:,}{'' if tally.complete else '+'}"
+        parts = [f"{tally.n_done:,} of {n_known} actions", f"{n_running:,} running", duration(now - self._started)]
+        return [Span(f"  {' · '.join(parts)}", "dim")]
+
+    def _progress_line(self) -> Line:
+        now = self._clock()
+        rules = []
+        for rule in self._tally.in_progress():
+            counts = f" {rule.n_done:,}/{rule.n:,}" if rule.n and rule.n > 1 else ""
+            rules.append(", ".join([f"{rule.name}{counts}", *rule.progress(now)]))
+        return [Span(f"  {duration(now - self._started)}: {' · '.join(rules)}", "dim")]
+
+
+def _notice(notice: Notice) -> Line:
+    return [Span("warning:", "yellow"), Span(f" {notice.text}")] if notice.level == "warning" else [Span(notice.text)]
+
+
+def _only_waited(rule: RuleTally) -> bool:
+    """Nothing was tried: told with all others of its kind."""
+    return rule.n_done == rule.counts["blocked"] + rule.counts["skipped"]
+
+
+def _counts(counts: Sequence[tuple[str, int]], style: Style) -> list[Span]:
+    spans: list[Span] = []
+    for outcome, n in counts:
+        spans += [Span(", ", style)] if spans else []
+        spans.append(Span(f"{n:,} {outcome}", _STYLES.get(outcome, style)))
+    return spans
+
+
+def _naming(event: ActionFinished) -> str:
+    """The rendered error; the action that failed and its log are added where they are not told."""
+    first, newline, rest = event.error.partition("\n")
+    problem = first.removeprefix("error: ")
+    named = problem if str(event.action) in problem else f"{event.action}: {problem}"
+    log = f"\n  log: {event.log}" if event.log and event.log not in event.error else ""
+    return f"error: {named}{newline}{rest}{log}"
+
+
+def _quoted(action: ActionId) -> str:
+    """As a shell takes it: brackets are a pattern there."""
+    return f"'{action}'" if action.shard else str(action)
+
+
+def _bar(rule: RuleTally) -> list[Span]:
+    if rule.requests["total"]:
+        share = rule.requests["done"] / (rule.requests["total"] * (rule.n or 1) / len(rule.asked))
+    else:
+        share = rule.n_done / (rule.n or 1)
+    filled = min(_BAR, int(share * _BAR))
+    return [Span("━" * filled, "green"), Span("─" * (_BAR - filled) + "  ", "dim")]
+
+
+def _running(rule: RuleTally, now: float) -> list[str]:
+    """The actions that run, oldest first; for a rule's only one also why it runs."""
+    if rule.n == 1:
+        return [duration(now - began) for began in rule.running.values()] + [rule.reason]
+    return [listed((f"{action.shard} {duration(now - began)}" for action, began in rule.running.items()), most=4)]

@@ -1,0 +1,30 @@
+"""Numbers as people read them in one line of a terminal. Knows nothing of what is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def duration(seconds: float) -> str:
+    """`0.2 s`, `58 s`, `3 min 05 s`, `5 h 02 min`: two units at most, never more exact than is of use."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 7200:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 action`, `1,024 actions`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def listed(items: Iterable[str], most: int = 8) -> str:
+    """`a, b, c`, and where there are more than `most`: `a, b and 40 more`."""
+    found = list(items)
+    if len(found) <= most:
+        return ", ".join(found)
+    return f"{', '.join(found[: most - 1])} and {len(found) - most + 1} more"

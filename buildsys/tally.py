@@ -1,0 +1,206 @@
+"""What is known of a build while it runs, from its events alone, and what there is to say about each rule.
+
+Knows no terminal and no clock: whoever hands in an event says when it was. Every event costs the same however many
+actions there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from buildsys.model import (
+    ActionFinished,
+    ActionId,
+    ActionStarted,
+    BuildStarted,
+    CheckFinished,
+    Event,
+    Outcome,
+    RequestsAnswered,
+    RuleName,
+    ShardsKnown,
+)
+from buildsys.phrases import counted, duration
+
+ORDER: Final[tuple[Outcome, ...]] = ("failed", "blocked", "reused", "restored", "ran", "skipped", "cancelled")
+"""How outcomes are told: what is wrong first."""
+
+_WORTH_TELLING_S: Final = 0.05
+_REQUESTS: Final = ("done", "total", "sent", "output_tokens")
+
+
+@dataclass
+class RuleTally:
+    """One rule. n: its actions, None while they are not known."""
+
+    name: RuleName
+    n: int | None = None
+    counts: Counter[Outcome] = field(default_factory=Counter)
+    running: dict[ActionId, float] = field(default_factory=dict)
+    reason: str = ""
+    started: float | None = None
+    ended: float = 0.0
+    work_s: float = 0.0
+    most_running: int = 0
+    checks: dict[str, list[bool]] = field(default_factory=dict)
+    asked: dict[ActionId, RequestsAnswered] = field(default_factory=dict)
+    requests: Counter[str] = field(default_factory=Counter)
+    summaries: dict[str, None] = field(default_factory=dict)
+    told: bool = False
+
+    @property
+    def n_done(self) -> int:
+        return self.counts.total()
+
+    @property
+    def settled(self) -> bool:
+        return self.n is not None and self.n_done >= self.n
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing but reuse."""
+        return self.n_done == self.counts["reused"] and not self.running
+
+    # ------------------------------------------------------------ transitions
+
+    def start(self, event: ActionStarted, now: float) -> None:
+        self.running[event.action] = now
+        self.most_running = max(self.most_running, len(self.running))
+        self.reason = event.reason
+        self.started = now if self.started is None else self.started
+
+    def answer(self, event: RequestsAnswered) -> None:
+        """Events hold totals of their action; the rule's totals grow by what is new in them."""
+        before = self.asked.get(event.action)
+        for name in _REQUESTS:
+            self.requests[name] += getattr(event, name) - (getattr(before, name) if before else 0)
+        self.asked[event.action] = event
+
+    def finish(self, event: ActionFinished, now: float) -> None:
+        began = self.running.pop(event.action, None)
+        self.counts[event.outcome] += 1
+        self.ended = now
+        if event.outcome == "ran":
+            self.work_s += now - began if began is not None else event.usage.wall_s
+        if event.summary:
+            self.summaries[event.summary] = None
+
+    # ------------------------------------------------------------ what there is to say
+
+    def outcomes(self) -> list[tuple[Outcome, int]]:
+        return [(outcome, self.counts[outcome]) for outcome in ORDER if self.counts[outcome]]
+
+    def elapsed(self) -> str:
+        """The time from its first start to its last end, "" where there is none worth telling."""
+        seconds = self.ended - self.started if self.started is not None else 0.0
+        return duration(seconds) if seconds >= _WORTH_TELLING_S else ""
+
+    def facts(self) -> list[str]:
+        """Requests, tokens, checks, and what an action says of itself."""
+        return [*self._request_facts(), *self._check_facts(), *(self.summaries if len(self.summaries) == 1 else ())]
+
+    def _request_facts(self) -> list[str]:
+        if not self.asked:
+            return []
+        n_done, n_sent, n_tokens = (self.requests[name] for name in ("done", "sent", "output_tokens"))
+        found = [counted(n_sent, "request")]
+        if n_done > n_sent:
+            found.append(f"{n_done - n_sent:,} answered before")
+        if n_tokens:
+            found.append(counted(n_tokens, "token"))
+        return found
+
+    def _check_facts(self) -> list[str]:
+        """Each check with the share of actions that it holds for; several that all hold are only counted."""
+        if len(self.checks) > 2 and all(all(verdicts) for verdicts in self.checks.values()):
+            return [f"{len(self.checks)} checks 100 %"]
+        return [f"{name} {100 * sum(verdicts) // len(verdicts)} %" for name, verdicts in self.checks.items()]
+
+    def progress(self, now: float) -> list[str]:
+        """How far it is, for a rule in progress: requests and their rate where it asks, and the time left."""
+        found = []
+        n_total, n_done = self.requests["total"], self.requests["done"]
+        if n_total and self.started is not None:
+            rate = n_done / max(now - self.started, 0.1)
+            found.append(f"{n_done:,} of {counted(n_total, 'request')}, {rate:,.0f}/s")
+        left = self.left_s(now)
+        if left is not None:
+            found.append(f"{duration(left)} left")
+        return found
+
+    def left_s(self, now: float) -> float | None:
+        """Seconds that its other actions will take, from those that ran, or from the requests that were answered."""
+        n_left = (self.n or 0) - self.n_done
+        if self.started is None or n_left <= 0:
+            return None
+        n_ran = self.counts["ran"]
+        if n_ran:
+            mean_s = self.work_s / n_ran
+            done_s = sum(min(now - began, mean_s) for began in self.running.values())
+            return max(mean_s * n_left - done_s, 0.0) / max(self.most_running, 1)
+        n_done = self.requests["done"]
+        if not n_done:
+            return None
+        n_total = self.requests["total"] * (self.n or 1) / len(self.asked)
+        return (n_total - n_done) * (now - self.started) / n_done
+
+
+class Tally:
+    """All rules of one build, in the order in which they became known."""
+
+    def __init__(self) -> None:
+        self.rules: dict[RuleName, RuleTally] = {}
+
+    def take(self, event: Event, now: float) -> RuleTally | None:
+        """Note an event; gives the rule that it is about."""
+        match event:
+            case BuildStarted():
+                for name in event.rules:
+                    self._rule(name)
+                return None
+            case ShardsKnown():
+                rule = self._rule(event.rule)
+                rule.n = event.n
+            case ActionStarted():
+                rule = self._rule(event.action.rule)
+                rule.start(event, now)
+            case RequestsAnswered():
+                rule = self._rule(event.action.rule)
+                rule.answer(event)
+            case CheckFinished():
+                rule = self._rule(event.action.rule)
+                rule.checks.setdefault(event.verdict.check, []).append(event.verdict.passed)
+            case ActionFinished():
+                rule = self._rule(event.action.rule)
+                rule.finish(event, now)
+            case _:
+                return None
+        return rule
+
+    def _rule(self, name: RuleName) -> RuleTally:
+        return self.rules.setdefault(name, RuleTally(name))
+
+    # ------------------------------------------------------------ all rules together
+
+    @property
+    def n_done(self) -> int:
+        return sum(rule.n_done for rule in self.rules.values())
+
+    @property
+    def n_known(self) -> int:
+        """Actions that are known by now."""
+        return sum(max(rule.n or 0, rule.n_done) for rule in self.rules.values())
+
+    @property
+    def complete(self) -> bool:
+        """All actions of all rules are known."""
+        return all(rule.n is not None for rule in self.rules.values())
+
+    def in_progress(self) -> list[RuleTally]:
+        return [rule for rule in self.rules.values() if rule.running]
+
+    def with_outcome(self, outcome: Outcome) -> Mapping[RuleName, int]:
+        return {rule.name: rule.counts[outcome] for rule in self.rules.values() if rule.counts[outcome]}
