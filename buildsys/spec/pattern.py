@@ -56,6 +56,8 @@ def may_meet(one: str, other: str) -> bool:
 
 
 def _segments_meet(one: str, other: str) -> bool:
+    if "{" not in one and "{" not in other:
+        return one == other
     left, right = _symbols(one), _symbols(other)
 
     @cache

@@ -18,7 +18,7 @@ from buildsys.spec.pattern import rename
 from buildsys.spec.rule_text import PROFILE, SHARD, RuleText, is_marked, literal
 from buildsys.spec.tables import FileTable, RuleTable, ServiceTable
 from buildsys.spec.toml_places import Keys
-from buildsys.spec.toml_text import TomlText, parse_toml
+from buildsys.spec.toml_text import TomlText, header, parse_toml
 
 Kind = Literal["run", "shell", "chat"]
 KINDS: Final[tuple[Kind, ...]] = ("run", "shell", "chat")
@@ -208,7 +208,8 @@ class _RuleReader:
         identity = self.text.value((*self.keys, "identity"), self.table.identity) if url else ""
         if not isinstance(identity, str) or (url and not identity):
             hint = 'add identity = "model@revision": replies are kept under it, and served again while it stays'
-            self.text.refuse(self.keys, f"does not say who answers at {endpoint}", hint=hint)
+            problem = f"{header(self.keys)} does not say who answers at {endpoint}"
+            raise self.text.toml.error((*self.keys, "identity"), problem, hint=hint)
         return replace(rule, endpoint=endpoint, identity=identity, samples=self.table.samples)
 
 

@@ -147,6 +147,6 @@ Paths start at the project's folder. An input may lie elsewhere, an output and a
 
 _RULE_NAMES = """\
 Names of rules, inputs, outputs, params and settings are letters, digits and `_`, without a digit at the start. They are
-passed as keywords, so words of Python are refused and no two of a rule are alike. Rules are views of SQL too, so words of
-SQL and the names of the manifest's own views are refused for them.
+passed as keywords, so words of Python are refused and no two of a rule are alike. Rules are views of SQL too, so words
+of SQL and the names of the manifest's own views are refused for them.
 """

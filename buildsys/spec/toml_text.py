@@ -140,8 +140,7 @@ _SYNTAX = {
         "an unknown escape in a string",
         "double the backslash, or write 'single quotes', which know no escapes",
     ),
-    "Expected '''": ("a text of several lines without its closing '''", ""),
-    'Expected """': ('a text of several lines without its closing """', ""),
+    "Expected \"'''\"": ("a text of several lines without its closing '''", ""),
     "Unterminated string": ("a string without its closing quote", ""),
 }
 
@@ -154,7 +153,7 @@ def _not_toml(path: str, text: str, message: str) -> BuildError:
     column = int(match["column"]) if match and match["column"] else 0
     problem, hint = what[:1].lower() + what[1:], ""
     for start, words in _SYNTAX.items():
-        if what.replace("\n", "\\n").startswith(start):
+        if what.startswith(start):
             problem, hint = words
             break
     facts: list[tuple[str, str]] = []
