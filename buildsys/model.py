@@ -5,6 +5,7 @@ Knows nothing of TOML, files, processes or databases. A record holds facts, neve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, NewType
@@ -32,6 +33,15 @@ class ActionId(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.rule}[{self.shard}]" if self.shard else self.rule
+
+
+def natural_key(name: str) -> tuple[tuple[str | int, ...], str]:
+    """Sorts shards as people count: 9 before 10, and 09 beside 9."""
+    pieces = _DIGITS.split(name)
+    return tuple(int(piece) if i % 2 else piece for i, piece in enumerate(pieces)), name
+
+
+_DIGITS = re.compile(r"([0-9]+)")
 
 
 # ---------------------------------------------------------------- declared: what a rule file says
@@ -197,12 +207,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Result:
-    """What one action key made: the manifest's answer to "has this been done?"."""
+    """What one action key made: the manifest's answer to "has this been done?".
+
+    context: digest of the half of the key that all actions of the rule share.
+    """
 
     key: ActionKey
     action: ActionId
     run_id: int
     outputs: tuple[Made, ...]
+    context: Digest
 
 
 @dataclass(frozen=True)
@@ -244,9 +258,11 @@ class CheckVerdict:
 
 @dataclass(frozen=True)
 class BuildStarted:
-    run_id: int
+    """rules: all that the targets need, upstream first."""
+
     command: str
     targets: tuple[str, ...]
+    rules: tuple[RuleName, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -310,7 +326,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class BuildFinished:
-    """outcome: "done", "failed", "interrupted". counts: actions by outcome."""
+    """outcome: "done", "failed", "interrupted". counts: actions by outcome. run_id: 0 where nothing was to be done."""
 
     run_id: int
     outcome: str

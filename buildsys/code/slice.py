@@ -7,6 +7,7 @@ all modules of the script's folder. Knows no file system.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from buildsys.code.parse import Broken
@@ -56,6 +57,18 @@ def slice_of(script: str, function: str, tree: Tree) -> Slice:
         sources=found.texts,
         symbols=tuple(symbols),
         external=found.external - sys.stdlib_module_names,
+    )
+
+
+def merge(slices: Sequence[Slice]) -> Slice:
+    """The slice of several scripts together."""
+    if len(slices) == 1:
+        return slices[0]
+    return Slice(
+        fingerprint=digest_of("merged", [one.fingerprint for one in slices]),
+        sources={path: text for one in slices for path, text in one.sources.items()},
+        symbols=tuple(sorted({symbol for one in slices for symbol in one.symbols})),
+        external=frozenset().union(*(one.external for one in slices)),
     )
 
 

@@ -17,7 +17,8 @@ Where = Literal["workspace", "store", "nowhere"]
 def decide(result: Result | None, where: Where, changes: Sequence[str]) -> Decision:
     """Reuse what is in place, restore what the store has, run the rest.
 
-    result: what the action's key made, if ever. changes: how the key differs from that of the last result (`differences`).
+    result: what the action's key made, if ever.
+    changes: how the key differs from that of the last result (see `differences`).
     """
     if result is None:
         return Decision("run", reason_of(changes))
@@ -38,18 +39,19 @@ def reason_of(changes: Sequence[str]) -> str:
 
 def differences(old: Sequence[Part], new: Sequence[Part]) -> list[str]:
     """What differs between two keys, each as one line; the most telling first."""
-    before = {(part.group, part.name): part for part in old}
-    after = {(part.group, part.name): part for part in new}
-    changed = [
-        (group, name)
-        for group, name in dict.fromkeys([*after, *before])
-        if _value(before.get((group, name))) != _value(after.get((group, name)))
-    ]
-    changed.sort(key=lambda pair: _ORDER.index(pair[0]) if pair[0] in _ORDER else len(_ORDER))
-    return [_line(before.get(pair), after.get(pair)) for pair in changed]
+    before = {_identity(part): part for part in old}
+    after = {_identity(part): part for part in new}
+    changed = [one for one in dict.fromkeys([*after, *before]) if _value(before.get(one)) != _value(after.get(one))]
+    changed.sort(key=lambda one: _ORDER.index(one[0]) if one[0] in _ORDER else len(_ORDER))
+    return [_line(before.get(one), after.get(one)) for one in changed]
 
 
 _ORDER = ("rule", "code", "param", "input", "identity", "service", "env", "output", "version", "python", "format")
+
+
+def _identity(part: Part) -> tuple[str, ...]:
+    """What makes two parts the same thing in two keys; of the files in one input role each is a thing of its own."""
+    return (part.group, part.name, part.path) if part.group == "input" else (part.group, part.name)
 
 
 def _value(part: Part | None) -> str | None:
@@ -63,7 +65,7 @@ def _line(old: Part | None, new: Part | None) -> str:
     if part.group == "code":
         return f"its code {what} ({part.path or part.name})"
     if part.group == "input":
-        return f"input {part.name} {what}"
+        return f"input {part.name} {what} ({part.path})"
     if part.group == "rule":
         return f"the rule's {part.name} {what}"
     label = {"env": "variable", "version": "version of"}.get(part.group, part.group)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from buildsys.code.slice import Slice
 from buildsys.digest import Digest, Hasher
-from buildsys.model import ActionId, ActionKey, Part, Rule, Value
+from buildsys.model import ActionId, ActionKey, Artifact, Part, Rule, Value
 
 FORMAT = 1
 """Raised whenever the same facts would mean other outputs."""
@@ -31,8 +31,8 @@ class Fact:
 class Surroundings:
     """What a rule's actions run in, beside their inputs.
 
-    python: minor version ("3.11"). versions: distributions that the code imports. env: declared variables, "" for unset.
-    services: service name -> its key.
+    python: minor version ("3.11"). versions: distributions that the code imports.
+    env: declared variables, "" for unset. services: service name -> its key.
     """
 
     python: str
@@ -45,7 +45,8 @@ class Surroundings:
 class Given:
     """One input file or folder as an action gets it.
 
-    name: the role. file: its own name, which the code can see. path, maker: where it comes from, not hashed.
+    name: the role. file: its own name, which the code can see. Not hashed: its path, and for what an action made, that
+    action and the artifact.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Given:
     digest: Digest
     path: str
     maker: ActionId | None = None
+    artifact: Artifact | None = None
 
 
 def rule_facts(rule: Rule, code: Slice | None, around: Surroundings) -> Iterator[Fact]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError, nearest
 from buildsys.model import NO_SHARD, ActionId, Declared, Input, Ref, Rule, RuleName, Service, Shard
@@ -69,6 +70,15 @@ class Wanted:
         return only is None or action.shard in only or not action.shard
 
 
+class OutputPlace(NamedTuple):
+    """One output of a rule, by the name that it has in SQL. pattern: with `{profile}` and `{shard}`."""
+
+    view: str
+    rule: RuleName
+    output: str
+    pattern: str
+
+
 class Graph:
     """The rules, checked against one another. Raises BuildError for a cycle or a reference that can't be met."""
 
@@ -100,6 +110,19 @@ class Graph:
         if rule.endpoint.startswith("service:"):
             names.append(rule.endpoint.removeprefix("service:"))
         return [self.services[name] for name in dict.fromkeys(names)]
+
+    def own_inputs(self, rule: Rule) -> frozenset[str]:
+        """The inputs that differ from shard to shard; the others are shared by all actions of the rule."""
+        if rule.each is None:
+            return frozenset()
+        return frozenset(
+            given.name
+            for given in rule.inputs
+            if ("{shard}" in given.source if isinstance(given.source, str) else self._is_per_shard(given.source))
+        )
+
+    def _is_per_shard(self, ref: Ref) -> bool:
+        return not ref.every and self._origin_of_output(self.rules[ref.rule], ref.output) is not None
 
     def _origin(self, rule: Rule) -> Origin | None:
         """None where the rule has one action. Upstream rules are settled first."""
@@ -193,6 +216,13 @@ class Graph:
         return ActionId(source.rule, source.shard if self.origins[source.rule] is not None else NO_SHARD)
 
     # ------------------------------------------------------------ paths and targets
+
+    def tables(self) -> Iterator[OutputPlace]:
+        """The outputs of all rules, each with the name that it has in SQL: the rule's, or `rule_output` of several."""
+        for rule in self.rules.values():
+            for output in rule.outputs:
+                view = rule.name if len(rule.outputs) == 1 or output.name == rule.name else f"{rule.name}_{output.name}"
+                yield OutputPlace(view, rule.name, output.name, output.pattern)
 
     @cached_property
     def _output_patterns(self) -> list[tuple[RuleName, str, re.Pattern[str]]]:

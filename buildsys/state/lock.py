@@ -18,7 +18,7 @@ from buildsys.errors import LOCKED, BuildError
 
 @contextmanager
 def hold(path: Path, command: str) -> Iterator[None]:
-    """Hold the lock while the block runs. Raises BuildError, exit 5, naming the holder, where another process has it."""
+    """Hold the lock while the block runs. Where another process has it: BuildError, exit 5, naming the holder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

@@ -6,22 +6,23 @@ outlasts a kill; what can't be read any more is put aside and told in `notices`,
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import BuildError
-from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result, RuleName, Shard
+from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result
 from buildsys.state.columns import insert
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.files import Stat
 from buildsys.state.recording import Cells, Counters, Recording, released
 from buildsys.state.rows import OutputTable, Row
 from buildsys.state.schema import MIGRATIONS
-from buildsys.state.snapshot import attach, copy_snapshot, is_damage, live_path, quoted, recover
+from buildsys.state.snapshot import attach, copy_snapshot, is_damage, live_path, quoted, recover, snapshot_path
 from buildsys.state.tables import create_view
 from buildsys.state.views import PUBLIC, VIEWS
 
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     import duckdb
 
 _HELD = """
-    SELECT h.rule, h.shard, h.result_id, r.key, r.run_id,
-        o.name, o.shard, o.file, o.digest, o.size, o.executable, o.tree
-    FROM recorded.current h JOIN recorded.results r USING (result_id) LEFT JOIN recorded.outputs o USING (result_id)
-    WHERE h.profile = $1 ORDER BY h.result_id, h.hold_id, o.position
+    SELECT h.hold_id, h.result_id, h.rule, h.shard, r.key, r.run_id, r.context,
+        p.name, p.shard, p.path, p.digest, p.size, p.executable, p.tree
+    FROM recorded.current h JOIN recorded.results r USING (result_id) LEFT JOIN recorded.places p USING (hold_id)
+    WHERE h.profile = $1 ORDER BY h.hold_id, p.position
 """
 _FOUND = """
-    SELECT r.rule, r.shard, r.result_id, r.key, r.run_id,
+    SELECT r.result_id, r.result_id, r.rule, r.shard, r.key, r.run_id, r.context,
         o.name, o.shard, o.file, o.digest, o.size, o.executable, o.tree
     FROM recorded.results r LEFT JOIN recorded.outputs o USING (result_id)
     WHERE r.result_id IN (
@@ -51,6 +52,12 @@ _PARTS = """
     SELECT 1, i.position, i.role, i.name, i.digest, i.path
     FROM one JOIN recorded.inputs i USING (result_id) WHERE i.role = 'input'
     ORDER BY ALL
+"""
+_INPUTS = """
+    SELECT r.key, i.name, i.digest, i.path FROM recorded.inputs i JOIN recorded.results r USING (result_id)
+    WHERE i.role = 'input' AND r.result_id IN (
+        SELECT max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key
+    ) ORDER BY r.result_id, i.position
 """
 _FILES = """
     SELECT path, size, mtime_ns, ctime_ns, inode, mode, digest FROM recorded.files
@@ -89,6 +96,14 @@ class Manifest:
         manifest.notices += lost
         return manifest
 
+    @classmethod
+    def read(cls, state: Path) -> Manifest:
+        """The published snapshot, for reading only; an empty manifest where nothing was built yet.
+
+        Raises BuildError where another version of buildsys wrote it.
+        """
+        return cls(state, _opened_to_read(state))
+
     def begin_run(self, *, command: str, profile: str, targets: Sequence[str]) -> int:
         """A new run; its id counts from 1. It counts as killed until it is finished."""
         (run_id,) = self._con.execute(_NEXT_RUN).fetchall()[0]
@@ -101,17 +116,32 @@ class Manifest:
         self._con.execute("INSERT INTO recorded.ends VALUES ($1, $2, $3)", [run_id, time.time(), outcome])
 
     def newest(self, profile: str) -> dict[ActionId, Result]:
-        """For each action of the profile the result that holds now."""
+        """For each action of the profile the result that holds now; its artifacts have their paths in the workspace."""
         return {result.action: result for result in self._results(_HELD, profile)}
 
     def find(self, keys: Sequence[ActionKey]) -> dict[ActionKey, Result]:
-        """The last result of each key, whether it holds or not, under whichever profile it was made."""
+        """The last result of each key, whether it holds or not, under whichever profile it was made.
+
+        Its artifacts have the file names as they were made.
+        """
         return {result.key: result for result in self._results(_FOUND, list(keys))} if keys else {}
 
     def parts(self, key: ActionKey) -> tuple[Part, ...]:
         """What the key holds: the parts that its rule shares, then its inputs. Empty where it was never recorded."""
         rows = self._fetch(_PARTS, key)
         return tuple(Part(kind, name, value, path) for _, _, kind, name, value, path in rows)
+
+    def context(self, context: Digest) -> tuple[Part, ...]:
+        """The parts that the keys of a rule's actions share, by their digest."""
+        query = "SELECT kind, name, value, path FROM recorded.contexts WHERE context = $1 ORDER BY position"
+        return tuple(Part(*row) for row in self._fetch(query, context))
+
+    def inputs(self, keys: Sequence[ActionKey]) -> dict[ActionKey, tuple[Part, ...]]:
+        """The declared inputs that each key held, one part a file or folder."""
+        parts: dict[ActionKey, list[Part]] = {}
+        for key, name, digest, path in self._fetch(_INPUTS, list(keys)):
+            parts.setdefault(key, []).append(Part("input", name, digest, path))
+        return {key: tuple(found) for key, found in parts.items()}
 
     def known_files(self) -> dict[str, KnownRow]:
         """Path -> stat and digest, as last recorded."""
@@ -203,17 +233,18 @@ class Manifest:
         return self._fetch(query, *args)
 
     def _results(self, query: str, *args: Any) -> list[Result]:
-        """Results from rows that are one output each; remembers their ids."""
-        outputs: dict[tuple[str, str, int, str, int], list[Made]] = {}
-        for rule, shard, result_id, key, run_id, name, made_shard, *artifact in self._fetch(query, *args):
-            made = outputs.setdefault((rule, shard, result_id, key, run_id), [])
-            if name is not None:
-                made.append(Made(name, made_shard, Artifact(*artifact)))
-        self._result_ids |= {ActionKey(key): result_id for _, _, result_id, key, _ in outputs}
-        return [
-            Result(ActionKey(key), ActionId(RuleName(rule), Shard(shard)), run_id, tuple(made))
-            for (rule, shard, _, key, run_id), made in outputs.items()
-        ]
+        """Results from rows that are one output each, those of one result together; remembers their ids."""
+        heads = []
+        last = None
+        with _no_collection():
+            for group, result_id, rule, shard, key, run_id, context, name, *made in self._fetch(query, *args):
+                if group != last:
+                    last, outputs = group, list[Made]()
+                    heads.append((key, ActionId(rule, shard), run_id, outputs, context))
+                    self._result_ids[key] = result_id
+                if name is not None:
+                    outputs.append(Made(name, made[0], Artifact(*made[1:])))
+            return [Result(key, action, run_id, tuple(made), context) for key, action, run_id, made, context in heads]
 
     def _ids_of(self, keys: list[ActionKey]) -> dict[ActionKey, int]:
         unknown = [key for key in keys if key not in self._result_ids]
@@ -226,6 +257,18 @@ class Manifest:
         for (view,) in self._fetch(query):
             if view not in kept and view not in PUBLIC:
                 self._con.execute(f'DROP VIEW "{view}"')
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the collector: while a hundred thousand records that all live are made, it only costs."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
@@ -253,6 +296,29 @@ def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
             raise
         else:
             return con, lost
+
+
+def _opened_to_read(state: Path) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    path = snapshot_path(state)
+    con = duckdb.connect()
+    try:
+        if not path.exists():
+            con.execute("ATTACH ':memory:' AS manifest")
+            con.execute("USE manifest")
+            _migrate(con)
+            return con
+        con.execute(f"ATTACH '{quoted(path)}' AS manifest (READ_ONLY)")
+        con.execute("USE manifest")
+        (version,) = con.execute("SELECT version FROM recorded.format").fetchall()[0]
+    except BaseException:
+        con.close()
+        raise
+    if version != len(MIGRATIONS):
+        con.close()
+        raise BuildError("the manifest was written by another version of buildsys", hint="run `buildsys build` once")
+    return con
 
 
 def _migrate(con: duckdb.DuckDBPyConnection) -> None:

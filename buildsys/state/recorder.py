@@ -12,7 +12,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
-from buildsys.state.manifest import Manifest, Row
+from buildsys.state.manifest import Manifest
+from buildsys.state.rows import Row
 
 T = TypeVar("T")
 
@@ -29,20 +30,24 @@ class _Question:
     answer: Future[object]
 
 
+class _Close:
+    """The end of the queue."""
+
+
 class Recorder:
-    """Owns the manifest's connection. `failed` is called with the error when a commit fails: then nothing is recorded."""
+    """Owns the manifest's connection. `failed` gets the error of a commit that fails: then nothing is recorded."""
 
     def __init__(self, open_manifest: Callable[[], Manifest], failed: Callable[[BaseException], None]) -> None:
         self._open = open_manifest
         self._failed = failed
-        self._queue: queue.SimpleQueue[_Entry | _Question | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Entry | _Question | _Close] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._opened: Future[None] = Future()
         self._thread.start()
         self._opened.result()
 
     def record(self, rows: Sequence[Row], then: Callable[[], None] = lambda: None) -> None:
-        """Commit the rows, in the order of the calls, and call `then` (in the recorder's thread) once they are durable."""
+        """Commit the rows in the order of the calls; `then` is called, in the recorder's thread, once they last."""
         self._queue.put(_Entry(rows, then))
 
     def ask(self, question: Callable[[Manifest], T]) -> T:
@@ -51,9 +56,15 @@ class Recorder:
         self._queue.put(_Question(question, answer))
         return answer.result()  # type: ignore[return-value]
 
+    def soon(self, question: Callable[[Manifest], object]) -> None:
+        """Ask without waiting; an error goes to `failed`."""
+        answer: Future[object] = Future()
+        answer.add_done_callback(lambda done: self._failed(error) if (error := done.exception()) else None)
+        self._queue.put(_Question(question, answer))
+
     def close(self) -> None:
         """Commit what is left and close the manifest."""
-        self._queue.put(None)
+        self._queue.put(_Close())
         self._thread.join()
 
     def _run(self) -> None:
@@ -63,17 +74,39 @@ class Recorder:
             self._opened.set_exception(error)
             return
         self._opened.set_result(None)
-        entries: list[_Entry] = []
-        while True:
-            item = self._queue.get()
-            while isinstance(item, _Entry):
-                entries.append(item)
-                item = self._next()
+        last: _Question | _Close | None = None
+        while not isinstance(last, _Close):
+            entries, last = self._take()
             if entries:
                 self._commit(manifest, entries)
-                entries = []
-            if isinstance(item, _Question):
-                _answer(item, manifest)
-            elif item is None and self._closing:
-                break
+            if isinstance(last, _Question):
+                _answer(last, manifest)
         manifest.close()
+
+    def _take(self) -> tuple[list[_Entry], _Question | _Close | None]:
+        """The entries that have arrived, up to a question or the end, and that; waits for the first."""
+        entries: list[_Entry] = []
+        item = self._queue.get()
+        while isinstance(item, _Entry):
+            entries.append(item)
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                return entries, None
+        return entries, item
+
+    def _commit(self, manifest: Manifest, entries: Sequence[_Entry]) -> None:
+        try:
+            manifest.commit([row for entry in entries for row in entry.rows])
+        except BaseException as error:
+            self._failed(error)
+            return
+        for entry in entries:
+            entry.then()
+
+
+def _answer(question: _Question, manifest: Manifest) -> None:
+    try:
+        question.answer.set_result(question.ask(manifest))
+    except BaseException as error:
+        question.answer.set_exception(error)

@@ -1,0 +1,212 @@
+"""What stands between an action and its outputs: its inputs as they are now, its key, and what that key made before.
+
+Joins files, store and earlier results with the pure stages. Both the build and the commands that only read ask it, so
+that `plan` can't tell another story than `build`. It changes nothing in the workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from buildsys.digest import Digest
+from buildsys.errors import BuildError
+from buildsys.model import (
+    ActionId,
+    ActionKey,
+    Artifact,
+    Decision,
+    Made,
+    Part,
+    Result,
+    Rule,
+    RuleName,
+    Service,
+    Shard,
+    natural_key,
+)
+from buildsys.past import Past
+from buildsys.plan.decide import Where, decide, differences
+from buildsys.plan.key import Given, action_key
+from buildsys.prepare import Prepared, Preparer
+from buildsys.spec.graph import FromFile, Graph, Source
+from buildsys.spec.pattern import fill
+from buildsys.state.files import Files, Seen
+from buildsys.state.store import Store
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One input role with what is in it. many: the code gets a list. seen: the files that are read in place."""
+
+    name: str
+    many: bool
+    given: tuple[Given, ...]
+    seen: tuple[Seen, ...]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """An action with its inputs as they are now, and its key."""
+
+    action: ActionId
+    prepared: Prepared
+    inputs: tuple[Bound, ...]
+    key: ActionKey
+
+
+@dataclass(frozen=True)
+class Assessment(Keyed):
+    """What is to be done for it. result: what its key made before; its artifacts have the paths of this workspace."""
+
+    result: Result | None
+    decision: Decision
+
+
+class Assessor:
+    """Assesses actions in the order in which they become ready. `settle` tells it what an action's outputs are."""
+
+    def __init__(self, graph: Graph, preparer: Preparer, files: Files, store: Store, past: Past) -> None:
+        self.graph = graph
+        self.preparer = preparer
+        self._files = files
+        self._store = store
+        self._past = past
+        self._made: dict[ActionId, tuple[Made, ...]] = {}
+        self._of_rule: dict[RuleName, list[ActionId]] = {}
+        self._prepared: dict[RuleName, Prepared] = {}
+        self._changed: dict[tuple[Digest, Digest], list[str]] = {}
+
+    def settle(self, action: ActionId, outputs: tuple[Made, ...]) -> None:
+        """The outputs of an action, for those that need them."""
+        self._made[action] = outputs
+        self._of_rule.setdefault(action.rule, []).append(action)
+
+    def assess(self, actions: Sequence[ActionId]) -> list[Assessment | BuildError]:
+        """One answer an action, in order; an error where its inputs can't be had. All are looked up together."""
+        keyed = [self._keyed(action) for action in actions]
+        unknown = [one.key for one in keyed if isinstance(one, Keyed) and not self._holds(one)]
+        found = self._past.find(unknown)
+        new = [one for one in keyed if isinstance(one, Keyed) and one.key not in found and not self._holds(one)]
+        changes = self.changes(new)
+        return [one if isinstance(one, BuildError) else self._decided(one, found, changes) for one in keyed]
+
+    def changes(self, keyed: Sequence[Keyed]) -> dict[ActionId, list[str]]:
+        """How each action's key differs from the one that holds now, in lines; nothing where it was never built."""
+        before = {one.action: self._past.newest[one.action] for one in keyed if one.action in self._past.newest}
+        inputs = self._past.inputs([result.key for result in before.values()])
+        return {
+            one.action: [
+                *self.rule_changes(before[one.action], one.prepared),
+                *differences(inputs.get(before[one.action].key, ()), input_parts(one.inputs)),
+            ]
+            for one in keyed
+            if one.action in before
+        }
+
+    def rule_changes(self, before: Result, prepared: Prepared) -> list[str]:
+        """How the half of the key that all actions of the rule share differs from an earlier one."""
+        pair = before.context, prepared.context
+        if pair not in self._changed:
+            same = before.context == prepared.context
+            self._changed[pair] = [] if same else differences(self._past.context(before.context), prepared.parts)
+        return self._changed[pair]
+
+    def _keyed(self, action: ActionId) -> Keyed | BuildError:
+        try:
+            prepared = self.prepared(self.graph.rules[action.rule])
+            inputs = tuple(self.bind(source) for source in self.graph.sources(action))
+        except BuildError as error:
+            return error
+        return Keyed(action, prepared, inputs, action_key(prepared.hasher, [(one.name, one.given) for one in inputs]))
+
+    def prepared(self, rule: Rule) -> Prepared:
+        """The rule's half of its keys; what its services need must be settled."""
+        if rule.name not in self._prepared:
+            keys = {service.name: self.service_key(service) for service in self.graph.services_of(rule)}
+            self._prepared[rule.name] = self.preparer.prepare(rule, keys)
+        return self._prepared[rule.name]
+
+    def service_key(self, service: Service) -> Digest:
+        bound = [self.bind(source) for source in self.graph.service_sources(service)]
+        return self.preparer.service_key(service, [(one.name, one.given) for one in bound])
+
+    def bind(self, source: Source) -> Bound:
+        """One input as it is now. Raises BuildError where it is missing."""
+        if isinstance(source, FromFile):
+            return self._bind_files(source)
+        if source.many:
+            makers = self._of_rule.get(source.rule, [])
+            makers = sorted(makers, key=lambda action: natural_key(action.shard))
+        else:
+            makers = [self.graph.maker(source)]
+        given = [
+            Given(source.name, _name(made.artifact), made.artifact.digest, made.artifact.path, maker, made.artifact)
+            for maker in makers
+            for made in self._made[maker]
+            if made.name == source.output and (source.many or made.shard in ("", source.shard))
+        ]
+        return Bound(source.name, source.many, tuple(given), ())
+
+    def output_path(self, action: ActionId, name: str, shard: Shard) -> str:
+        """Where an output belongs in the workspace."""
+        pattern = next(output.pattern for output in self.graph.rules[action.rule].outputs if output.name == name)
+        return fill(pattern, {"profile": self.graph.profile, "shard": shard or action.shard})
+
+    def placed(self, result: Result, action: ActionId) -> Result:
+        """The result as one of this action, with the paths that its artifacts have in this workspace."""
+        outputs = tuple(
+            replace(made, artifact=replace(made.artifact, path=self.output_path(action, made.name, made.shard)))
+            for made in result.outputs
+        )
+        return replace(result, action=action, outputs=outputs)
+
+    def where(self, outputs: Sequence[Made]) -> Where:
+        """Whether all outputs are in place, else whether the store has them."""
+        if all(self.in_place(made.artifact) for made in outputs):
+            return "workspace"
+        return "store" if all(self._store.has(made.artifact) for made in outputs) else "nowhere"
+
+    def in_place(self, artifact: Artifact) -> bool:
+        seen = self._files.look(artifact.path)
+        return (
+            seen is not None
+            and (seen.digest, seen.tree) == (artifact.digest, artifact.tree)
+            and (artifact.tree or seen.executable == artifact.executable)
+        )
+
+    def _bind_files(self, source: FromFile) -> Bound:
+        paths = self._files.expand(source.path) if source.many else [source.path]
+        seen = []
+        for path in paths:
+            found = self._files.look(path)
+            if found is None:
+                raise BuildError(f'input "{source.name}" is missing: {path}')
+            seen.append(found)
+        if not seen:
+            raise BuildError(f'input "{source.name}" matches no file: {source.path}')
+        given = tuple(Given(source.name, one.path.rpartition("/")[2], one.digest, one.path) for one in seen)
+        return Bound(source.name, source.many, given, tuple(seen))
+
+    def _holds(self, one: Keyed) -> bool:
+        return one.action in self._past.newest and self._past.newest[one.action].key == one.key
+
+    def _decided(
+        self, one: Keyed, found: Mapping[ActionKey, Result], changes: Mapping[ActionId, list[str]]
+    ) -> Assessment:
+        result = self._past.newest[one.action] if self._holds(one) else found.get(one.key)
+        if result is None:
+            decision = decide(None, "nowhere", changes.get(one.action, ()))
+        else:
+            result = self.placed(result, one.action)
+            decision = decide(result, self.where(result.outputs), ())
+        return Assessment(one.action, one.prepared, one.inputs, one.key, result, decision)
+
+
+def input_parts(inputs: Iterable[Bound]) -> tuple[Part, ...]:
+    """The inputs as people read them, one part a file."""
+    return tuple(Part("input", given.name, given.digest, given.path) for bound in inputs for given in bound.given)
+
+
+def _name(artifact: Artifact) -> str:
+    return artifact.path.rpartition("/")[2]

@@ -1,0 +1,398 @@
+"""The loop that joins the pure stages and the effects: what is ready is assessed, and run, reused or restored.
+
+One thread, the main one, owns what changes; workers, recorder and request engine send it what happened, as calls to be
+made. The loop has no opinion on what is stale (`plan.decide`), on how an action is carried out (`execute`), nor on how
+its outputs get to their place (`deliver`).
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from buildsys.assess import Assessment, Assessor, Bound
+from buildsys.code.parse import Broken
+from buildsys.deliver import Delivered
+from buildsys.digest import Digest
+from buildsys.errors import NO_SUCH_TARGET, BuildError
+from buildsys.execute import Executed
+from buildsys.model import (
+    ActionFinished,
+    ActionId,
+    ActionKey,
+    ActionStarted,
+    Artifact,
+    BuildFinished,
+    BuildStarted,
+    Decision,
+    Event,
+    Made,
+    Notice,
+    Outcome,
+    Rule,
+    natural_key,
+)
+from buildsys.past import Past
+from buildsys.preflight import preflight
+from buildsys.prepare import Preparer
+from buildsys.project import Project
+from buildsys.run.checks import check_key
+from buildsys.spec.graph import Graph, Wanted
+from buildsys.state.files import Files
+from buildsys.state.lock import hold
+from buildsys.state.manifest import Manifest
+from buildsys.state.publish import remove
+from buildsys.state.recorder import Recorder
+from buildsys.state.rows import ActionRow, FileRow, OutputTable
+from buildsys.state.store import Store
+from buildsys.state.tables import is_table
+from buildsys.workshop import Workshop
+
+GOOD: frozenset[Outcome] = frozenset({"ran", "reused", "restored"})
+_ENDED = {"failed": "failed", "skipped": "was skipped", "blocked": "is blocked", "cancelled": "was cancelled"}
+_ROWS_AT_ONCE = 256
+_PUBLISH_S = 3.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a build was asked for. jobs: actions at a time."""
+
+    targets: tuple[str, ...] = ()
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    keep_going: bool = False
+    command: str = "buildsys build"
+
+
+def build(project: Project, options: Options, emit: Callable[[Event], None]) -> BuildFinished:
+    """Bring the targets up to date. Raises BuildError for what is wrong before anything runs."""
+    graph = project.graph()
+    wanted = graph.wanted(options.targets)
+    with ExitStack() as stack:
+        stack.enter_context(hold(project.state / "lock", options.command))
+        return Build(project, graph, wanted, options, emit, stack).run()
+
+
+class Build:
+    """One build. `run` may be called once."""
+
+    def __init__(
+        self,
+        project: Project,
+        graph: Graph,
+        wanted: Wanted,
+        options: Options,
+        emit: Callable[[Event], None],
+        stack: ExitStack,
+    ) -> None:
+        """stack: what the build opens is closed with it."""
+        self._project = project
+        self._graph = graph
+        self._wanted = wanted
+        self._options = options
+        self._emit = emit
+        self._stack = stack
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._recorder = Recorder(lambda: Manifest.open(project.state), self._fail)
+        stack.callback(self._recorder.close)
+        self._past = Past(self._recorder.ask, graph.profile)
+        self._files = Files(project.root, self._past.files)
+        self._store = Store(project.state)
+        self._preparer = Preparer(project, graph)
+        self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past)
+        self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
+        self._workshop: Workshop | None = None
+        self._outcomes: dict[ActionId, Outcome] = {}
+        self._paths: dict[str, Artifact] = {}
+        self._rows: list[ActionRow] = []
+        self._passed: set[Digest] = set()
+        self._again: set[ActionId] = set()
+        self._n_busy = 0
+        self._stopping = False
+        self._published_at = time.monotonic()
+
+    # ------------------------------------------------------------ the loop
+
+    def run(self) -> BuildFinished:
+        """KeyboardInterrupt ends what runs; it is reported, not raised."""
+        started = time.monotonic()
+        self._emit(BuildStarted(self._options.command, self._options.targets))
+        for notice in self._recorder.ask(lambda manifest: list(manifest.notices)):
+            self._emit(Notice("warning", notice))
+        try:
+            self._loop()
+            outcome = "done" if all(outcome in GOOD for outcome in self._outcomes.values()) else "failed"
+            if outcome == "done":
+                self._require_asked()
+                self._tidy()
+        except KeyboardInterrupt:
+            outcome = "interrupted"
+            self._interrupt()
+        self._finish(outcome)
+        run_id = self._workshop.run_id if self._workshop else 0
+        finished = BuildFinished(run_id, outcome, time.monotonic() - started, Counter(self._outcomes.values()))
+        self._emit(finished)
+        return finished
+
+    def _loop(self) -> None:
+        self._advance()
+        while self._n_busy:
+            self._inbox.get()()
+            self._advance()
+            if time.monotonic() - self._published_at > _PUBLISH_S:
+                self._publish()
+
+    def _advance(self) -> None:
+        """Decide all that is ready. What needs no run settles at once, which may make more ready."""
+        while ready := self._frontier.ready():
+            assessable = []
+            for action in ready:
+                if obstacle := self._obstacle(action):
+                    self._settle(action, *obstacle)
+                else:
+                    assessable.append(action)
+            for action, assessed in zip(assessable, self._assessor.assess(assessable), strict=True):
+                if isinstance(assessed, BuildError):
+                    self._settle(action, "failed", assessed.problem, assessed.render())
+                elif assessed.decision.do == "run":
+                    self._start(assessed)
+                else:
+                    self._take(assessed)
+
+    def _obstacle(self, action: ActionId) -> tuple[Outcome, str, str] | None:
+        """Why an action can't even be assessed: outcome, reason, error; None where it can."""
+        code = self._preparer.code(self._graph.rules[action.rule])
+        if isinstance(code, Broken):
+            return "blocked", code.problem, code.render()
+        bad = next((need for need in self._frontier.needs(action) if self._outcomes[need] not in GOOD), None)
+        return ("skipped", f"needs {bad}, which {_ENDED[self._outcomes[bad]]}", "") if bad else None
+
+    # ------------------------------------------------------------ what a decision leads to
+
+    def _start(self, assessment: Assessment) -> None:
+        if self._stopping:
+            return
+        workshop = self._open_workshop()
+        rule = assessment.prepared.rule
+        services = {
+            service.name: [self._assessor.bind(source) for source in self._graph.service_sources(service)]
+            for service in self._graph.services_of(rule)
+        }
+        self._n_busy += 1
+        pool = workshop.chat_pool if rule.kind == "chat" else workshop.pool
+        pool.submit(self._execute, workshop, assessment, services)
+
+    def _execute(self, workshop: Workshop, assessment: Assessment, services: Mapping[str, Sequence[Bound]]) -> None:
+        """In a thread of a pool."""
+        try:
+            if self._stopping:
+                executed = Executed(cancelled=True)
+            else:
+                self._emit(ActionStarted(assessment.action, assessment.decision.reason))
+                executed = workshop.executor.execute(assessment, services)
+        except BaseException as error:
+            self._fail(error)
+            return
+        self._inbox.put(lambda: self._executed(workshop, assessment, executed))
+
+    def _executed(self, workshop: Workshop, assessment: Assessment, executed: Executed) -> None:
+        self._n_busy -= 1
+        action, reason = assessment.action, assessment.decision.reason
+        if executed.outputs:
+            self._n_busy += 1
+            workshop.delivery.deliver_new(assessment, executed, self._when_delivered(assessment, "ran", executed))
+        elif executed.moved and action not in self._again:
+            self._again.add(action)
+            self._emit(Notice("info", f"{executed.moved} changed while {action} ran: it runs again"))
+            self._reassess(action)
+        elif executed.cancelled:
+            self._settle(action, "cancelled", reason, key=assessment.key, executed=executed)
+        else:
+            error = executed.error or _moved_twice(executed.moved).render()
+            self._settle(action, "failed", reason, error, key=assessment.key, executed=executed)
+
+    def _reassess(self, action: ActionId) -> None:
+        (assessed,) = self._assessor.assess([action])
+        if isinstance(assessed, BuildError):
+            self._settle(action, "failed", assessed.problem, assessed.render())
+        else:
+            self._start(assessed)
+
+    def _take(self, assessment: Assessment) -> None:
+        """Reuse or restore. What is in place, holds already and has passed its checks costs nothing more."""
+        assert assessment.result is not None
+        action, outputs = assessment.action, assessment.result.outputs
+        checked = self._have_passed(assessment.prepared.rule, outputs)
+        reuse = assessment.decision.do == "reuse"
+        if reuse and checked and self._past.newest.get(action) == assessment.result:
+            self._settle(action, "reused", assessment.decision.reason, key=assessment.key, outputs=outputs)
+            return
+        then = self._when_delivered(assessment, "reused" if reuse else "restored", Executed())
+        self._n_busy += 1
+        self._open_workshop().delivery.deliver_known(assessment, outputs, checked, then)
+
+    def _have_passed(self, rule: Rule, outputs: Sequence[Made]) -> bool:
+        keys = [check_key(check, outputs) for check in rule.checks]
+        if not self._passed.issuperset(keys):
+            self._passed |= self._recorder.ask(lambda manifest: manifest.passed(keys))
+        return self._passed.issuperset(keys)
+
+    def _when_delivered(
+        self, assessment: Assessment, outcome: Outcome, executed: Executed
+    ) -> Callable[[Delivered], None]:
+        return lambda got: self._inbox.put(lambda: self._delivered(assessment, got, outcome, executed))
+
+    def _delivered(self, assessment: Assessment, got: Delivered, outcome: Outcome, executed: Executed) -> None:
+        self._n_busy -= 1
+        action, reason = assessment.action, assessment.decision.reason
+        if got.damaged:
+            self._emit(Notice("warning", f"the store lost outputs of {action}: it runs again"))
+            self._start(replace(assessment, decision=Decision("run", "the store lost its outputs")))
+        elif got.error:
+            self._settle(action, "failed", reason, got.error, key=assessment.key, executed=executed)
+        else:
+            self._settle(action, outcome, reason, key=assessment.key, executed=executed, outputs=got.outputs)
+
+    # ------------------------------------------------------------ the one transition
+
+    def _settle(
+        self,
+        action: ActionId,
+        outcome: Outcome,
+        reason: str,
+        error: str = "",
+        *,
+        key: ActionKey | None = None,
+        executed: Executed | None = None,
+        outputs: tuple[Made, ...] = (),
+    ) -> None:
+        """An action is done with: every way to end one passes here."""
+        done = executed or Executed()
+        self._outcomes[action] = outcome
+        if outcome != "reused":
+            self._open_workshop()
+        self._rows.append(
+            ActionRow(0, self._graph.profile, action, outcome, key, reason, done.usage, done.log, error, done.started)
+        )
+        if len(self._rows) >= _ROWS_AT_ONCE:
+            self._flush()
+        self._emit(ActionFinished(action, outcome, reason, done.usage, error, done.log, done.summary))
+        shards = None
+        if outcome in GOOD:
+            self._assessor.settle(action, outputs)
+            self._paths |= {made.artifact.path: made.artifact for made in outputs}
+            if self._graph.rules[action.rule].is_origin:
+                shards = sorted({made.shard for made in outputs if made.shard}, key=natural_key)
+        elif outcome == "failed" and not self._options.keep_going:
+            self._stopping = True
+        self._frontier.settle(action, shards)
+
+    # ------------------------------------------------------------ before and after
+
+    def _open_workshop(self) -> Workshop:
+        if self._workshop is None:
+            options, graph = self._options, self._graph
+            run_id = self._recorder.ask(
+                lambda manifest: manifest.begin_run(
+                    command=options.command, profile=graph.profile, targets=options.targets
+                )
+            )
+            self._workshop = Workshop.open(
+                self._project,
+                self._assessor,
+                self._files,
+                self._store,
+                self._recorder,
+                run_id,
+                options.jobs,
+                self._emit,
+            )
+            self._stack.callback(self._workshop.close)
+        return self._workshop
+
+    def _flush(self) -> None:
+        """Record how the actions ended that are not recorded yet; nothing where nothing was done."""
+        if self._workshop:
+            run_id = self._workshop.run_id
+            rows, self._rows = self._rows, []
+            self._recorder.record([replace(row, run_id=run_id) for row in rows])
+
+    def _publish(self) -> None:
+        """Let readers see what is recorded by now."""
+        self._flush()
+        self._published_at = time.monotonic()
+        tables = self._tables()
+        self._recorder.soon(lambda manifest: manifest.publish(tables))
+
+    def _finish(self, outcome: str) -> None:
+        self._flush()
+        if self._workshop is None:
+            return
+        run_id, tables = self._workshop.run_id, self._tables()
+        self._recorder.record([FileRow(*row) for row in self._files.learned()])
+        self._recorder.ask(lambda manifest: manifest.finish_run(run_id, outcome))
+        self._recorder.ask(lambda manifest: manifest.publish(tables))
+
+    def _tables(self) -> list[OutputTable]:
+        return [OutputTable(*place) for place in self._graph.tables() if is_table(place.pattern)]
+
+    def _interrupt(self) -> None:
+        """End what runs and take in what it leaves; a second interrupt gets through."""
+        self._stopping = True
+        if self._workshop:
+            self._workshop.cancel()
+        while self._n_busy:
+            self._inbox.get()()
+
+    def _require_asked(self) -> None:
+        """Raises BuildError for a shard that was asked for and does not exist."""
+        for text in self._options.targets:
+            target = self._graph.target(text)
+            if isinstance(target, ActionId) and target not in self._outcomes:
+                shards = ", ".join(action.shard for action in self._frontier.actions(target.rule)) or "none"
+                raise BuildError(f"there is no {target}", facts=[("shards", shards)], exit_code=NO_SUCH_TARGET)
+
+    def _tidy(self) -> None:
+        """After a valid build of everything: outputs that nothing makes any more go, if they are in the store."""
+        if self._options.targets:
+            return
+        gone = [action for action in self._past.newest if self._makes_no_more(action)]
+        for action, result in self._past.newest.items():
+            for made in result.outputs:
+                path = made.artifact.path
+                lost = action in self._outcomes or action in gone
+                if lost and path not in self._paths and not self._remove(path):
+                    self._emit(Notice("warning", f"{path} is made by no rule any more, but was edited: it is left"))
+        if gone:
+            self._open_workshop()
+            self._recorder.ask(lambda manifest: manifest.release(self._graph.profile, gone))
+
+    def _makes_no_more(self, action: ActionId) -> bool:
+        """Its rule is gone, or its shard is."""
+        if action.rule not in self._graph.rules:
+            return True
+        return action.rule in self._wanted.shards and action not in self._outcomes
+
+    def _remove(self, path: str) -> bool:
+        return remove(self._files, path, ours=lambda digest: self._store.has(Artifact("", digest, 0)))
+
+    def _fail(self, error: BaseException) -> None:
+        """From any thread: a bug, or a manifest that can't be written, ends the build."""
+
+        def fail() -> None:
+            raise error
+
+        self._inbox.put(fail)
+
+
+def _moved_twice(path: str) -> BuildError:
+    return BuildError(
+        f"{path} changed while the action ran, twice",
+        hint="wait until it is written, then build again",
+        exit_code=1,
+    )

@@ -1,0 +1,209 @@
+"""From staged outputs to their place: recorded, checked, verdicts recorded, and only then renamed into the workspace.
+
+Joins store, manifest and checks. Whatever moment the process is killed at, what is recorded is in the store, and what
+is in the workspace was recorded; the next build finishes what is left. Knows nothing of why an action ran.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor as Pool
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from buildsys.assess import Assessment
+from buildsys.digest import Digest
+from buildsys.errors import BuildError
+from buildsys.execute import Executed
+from buildsys.model import Artifact, CheckFinished, CheckVerdict, Event, Made, Notice
+from buildsys.run.checks import run_checks
+from buildsys.state.files import Files
+from buildsys.state.publish import publish
+from buildsys.state.recorder import Recorder
+from buildsys.state.rows import CheckRow, Context, Hold, InputRow, RequestRow, ResultRow, Row
+from buildsys.state.store import Damaged, Store
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """How a delivery ended. error: for people, "" where the outputs are in place.
+
+    damaged: the store lost bytes that were to be restored; the action has to run.
+    """
+
+    outputs: tuple[Made, ...]
+    error: str = ""
+    damaged: bool = False
+
+
+Then = Callable[[Delivered], None]
+
+
+class Delivery:
+    """Delivers the outputs of one run's actions. `then` is called in any thread."""
+
+    def __init__(
+        self,
+        run_id: int,
+        profile: str,
+        files: Files,
+        store: Store,
+        recorder: Recorder,
+        pool: Pool,
+        emit: Callable[[Event], None],
+        staging: Path,
+    ) -> None:
+        self._run_id = run_id
+        self._profile = profile
+        self._files = files
+        self._store = store
+        self._recorder = recorder
+        self._pool = pool
+        self._emit = emit
+        self._staging = staging
+        self._numbers = count(1)
+
+    def deliver_new(self, assessment: Assessment, executed: Executed, then: Then) -> None:
+        """What an action just made. Its result is recorded before it is checked, so a mended check costs no run."""
+        rows: list[Row] = [
+            Context(assessment.prepared.context, assessment.prepared.parts),
+            self._result_row(assessment, executed),
+            *self._request_rows(assessment, executed),
+        ]
+        staged = dict(zip(executed.outputs, executed.staged, strict=True))
+        if assessment.prepared.rule.checks:
+            self._recorder.record(rows, lambda: self._check(assessment, executed.outputs, staged, then))
+        else:
+            self._hold(assessment, executed.outputs, staged, rows, then)
+
+    def deliver_known(self, assessment: Assessment, outputs: tuple[Made, ...], checked: bool, then: Then) -> None:
+        """What an earlier run made and the store still has. checked: its checks are known to hold."""
+        if checked:
+            self._hold(assessment, outputs, {}, [], then)
+        else:
+            self._check(assessment, outputs, {}, then)
+
+    def _check(
+        self, assessment: Assessment, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then
+    ) -> None:
+        self._in_pool(lambda: self._checked(assessment, outputs, staged, then), outputs, then)
+
+    def _checked(
+        self, assessment: Assessment, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then
+    ) -> None:
+        files: dict[str, list[Path]] = {}
+        for made in outputs:
+            path = staged.get(made) or self._store.link(made.artifact, made.artifact.path.rpartition("/")[2])
+            files.setdefault(made.name, []).append(path)
+        checks = assessment.prepared.rule.checks
+        verdicts = run_checks(checks, outputs, files)
+        for verdict in verdicts:
+            self._emit(CheckFinished(assessment.action, verdict))
+        rows = [CheckRow(self._run_id, self._profile, assessment.action, verdict) for verdict in verdicts]
+        failed = [verdict for verdict in verdicts if not verdict.passed]
+        if failed:
+            error = self._check_error(assessment, failed).render()
+            self._recorder.record(rows, lambda: then(Delivered(outputs, error)))
+        else:
+            self._hold(assessment, outputs, staged, rows, then)
+
+    def _hold(
+        self,
+        assessment: Assessment,
+        outputs: tuple[Made, ...],
+        staged: Mapping[Made, Path],
+        rows: Sequence[Row],
+        then: Then,
+    ) -> None:
+        """Record that the result holds now, then put its bytes in place."""
+        held = Hold(self._profile, assessment.action, assessment.key, outputs, self._run_id)
+        self._recorder.record(
+            [*rows, held],
+            lambda: self._in_pool(lambda: self._place(outputs, staged, then), outputs, then),
+        )
+
+    def _place(self, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then) -> None:
+        for made in outputs:
+            path = staged.get(made)
+            if path is None:
+                seen = self._files.look(made.artifact.path)
+                if seen and seen.digest == made.artifact.digest and seen.executable == made.artifact.executable:
+                    continue
+                path = self._staging / f"restored-{os.getpid()}-{next(self._numbers)}" / "bytes"
+                self._store.get(made.artifact, path)
+            kept = publish(self._files, path, made.artifact.path, ours=self._is_ours)
+            if kept:
+                self._emit(Notice("warning", f"{made.artifact.path} was not made by the build; it is kept as {kept}"))
+            if not made.artifact.tree:
+                self._files.made(made.artifact.path, made.artifact.digest)
+        then(Delivered(outputs))
+
+    def _in_pool(self, step: Callable[[], None], outputs: tuple[Made, ...], then: Then) -> None:
+        self._pool.submit(self._guarded, step, outputs, then)
+
+    def _guarded(self, step: Callable[[], None], outputs: tuple[Made, ...], then: Then) -> None:
+        """A step in the pool: what goes wrong there ends this delivery, not the thread."""
+        try:
+            step()
+        except Damaged:
+            then(Delivered(outputs, damaged=True))
+        except BuildError as error:
+            then(Delivered(outputs, error.render()))
+        except OSError as error:
+            then(Delivered(outputs, BuildError(f"can't put outputs in place: {error}", exit_code=1).render()))
+
+    def _is_ours(self, digest: Digest) -> bool:
+        return self._store.has(Artifact("", digest, 0))
+
+    def _result_row(self, assessment: Assessment, executed: Executed) -> ResultRow:
+        return ResultRow(
+            key=assessment.key,
+            action=assessment.action,
+            run_id=self._run_id,
+            context=assessment.prepared.context,
+            outputs=executed.outputs,
+            inputs=tuple(
+                InputRow("input", given.name, given.path, given.digest, given.maker)
+                for bound in assessment.inputs
+                for given in bound.given
+            ),
+            usage=executed.usage,
+            log=executed.log,
+        )
+
+    def _request_rows(self, assessment: Assessment, executed: Executed) -> list[RequestRow]:
+        return [
+            RequestRow(
+                key=asked.key,
+                rule=assessment.action.rule,
+                shard=assessment.action.shard,
+                run_id=self._run_id,
+                profile=self._profile,
+                record_id=asked.record_id,
+                sample=asked.sample,
+                model=asked.model,
+                identity=executed.identity,
+                endpoint=asked.endpoint,
+                finish_reason=asked.finish_reason,
+                prompt_tokens=asked.prompt_tokens,
+                output_tokens=asked.output_tokens,
+                wall_s=asked.seconds,
+                status=asked.status,
+                reused=not asked.sent,
+            )
+            for asked in executed.requests
+        ]
+
+    def _check_error(self, assessment: Assessment, failed: Sequence[CheckVerdict]) -> BuildError:
+        verdict = failed[0]
+        check = next(check for check in assessment.prepared.rule.checks if check.name == verdict.check)
+        return BuildError(
+            f'check "{verdict.check}" failed for {assessment.action}',
+            place=check.place,
+            excerpt=verdict.detail,
+            facts=[("sql", " ".join(check.sql.split())), *(("also failed", other.check) for other in failed[1:])],
+            hint="its outputs are kept: mend the code that made them, or loosen the check, which costs no run",
+            exit_code=1,
+        )

@@ -1,0 +1,366 @@
+"""Carries out one action: arguments, the call in a worker, outputs into the store.
+
+Joins workers, services and the request engine with files and store. Has no opinion on what is stale: it gets an action
+with everything it needs by digest, and gives back digests. Called from several threads at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from buildsys.assess import Assessment, Assessor, Bound
+from buildsys.code.slice import Slice
+from buildsys.digest import digest_of
+from buildsys.errors import FAILED, BuildError, Place
+from buildsys.model import (
+    Event,
+    Made,
+    Notice,
+    Param,
+    RequestsAnswered,
+    Service,
+    ServiceReady,
+    Usage,
+)
+from buildsys.plan.key import Given
+from buildsys.prepare import Prepared, fill_command, freeze
+from buildsys.project import Project
+from buildsys.run.services import Services
+from buildsys.run.workers import CANCELLED, Job, JobResult, Workers
+from buildsys.staged import targets, written
+from buildsys.state.files import Files
+from buildsys.state.store import Damaged, Store
+
+if TYPE_CHECKING:
+    from buildsys.run.chat import ChatEngine
+    from buildsys.run.conversation import Asked
+    from buildsys.run.endpoint import Endpoint
+    from buildsys.run.replies import ReplyLog
+
+_LAST_LINES = 15
+
+
+@dataclass(frozen=True)
+class Executed:
+    """How an action went. Empty outputs mean that it made none; error says why to people, "" where it was stopped.
+
+    outputs: stored, with the paths where they belong. staged: their files, in the same order.
+    moved: a source file that changed while the action ran: its result is of no known inputs and must not be recorded.
+    started: seconds since 1970. identity, requests: of a chat action.
+    """
+
+    outputs: tuple[Made, ...] = ()
+    staged: tuple[Path, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    error: str = ""
+    cancelled: bool = False
+    moved: str = ""
+    log: str = ""
+    started: float = 0.0
+    summary: str = ""
+    identity: str = ""
+    requests: tuple[Asked, ...] = ()
+
+
+class Executor:
+    """Carries out the actions of one run."""
+
+    def __init__(
+        self,
+        project: Project,
+        run_id: int,
+        assessor: Assessor,
+        files: Files,
+        store: Store,
+        workers: Workers,
+        services: Services,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._project = project
+        self._root = project.root
+        self._run_id = run_id
+        self._assessor = assessor
+        self._files = files
+        self._store = store
+        self._workers = workers
+        self._services = services
+        self._emit = emit
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+        self._started: set[str] = set()
+        self._chat_engine: tuple[ChatEngine, ReplyLog] | None = None
+
+    def execute(self, assessment: Assessment, service_inputs: Mapping[str, Sequence[Bound]]) -> Executed:
+        """Run one action to its end. What the action does wrong is in the result, never raised.
+
+        service_inputs: by the name of each service that the rule needs.
+        """
+        action, rule = assessment.action, assessment.prepared.rule
+        log = self._project.state / "logs" / str(self._run_id) / rule.name / f"{action.shard or rule.name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        staging = self._project.state / "staging" / f"{self._run_id}-{next(self._numbers)}"
+        started = time.time()
+        try:
+            done = self._carried_out(assessment, service_inputs, staging, log)
+        except Damaged:
+            error = BuildError(
+                "the store lost an input of it", hint="build again: what made it will run", exit_code=FAILED
+            )
+            done = Executed(error=error.render())
+        except BuildError as error:
+            done = Executed(error=error.render())
+        return replace(done, started=started, log=log.relative_to(self._root).as_posix())
+
+    def cancel(self) -> None:
+        """End the requests in flight."""
+        if self._chat_engine:
+            self._chat_engine[0].cancel()
+
+    def close(self) -> None:
+        if self._chat_engine:
+            engine, replies = self._chat_engine
+            engine.close()
+            replies.close()
+
+    def _carried_out(
+        self, assessment: Assessment, service_inputs: Mapping[str, Sequence[Bound]], staging: Path, log: Path
+    ) -> Executed:
+        rule = assessment.prepared.rule
+        urls = {
+            service.name: self._start(service, service_inputs[service.name])
+            for service in self._assessor.graph.services_of(rule)
+        }
+        paths = targets(rule, assessment.action, self._assessor.graph.profile, staging)
+        call = {"run": self._run, "shell": self._shell, "chat": self._chat}[rule.kind]
+        done = call(assessment, paths, urls, log)
+        if done.error or done.cancelled:
+            return done
+        moved = self._moved([*assessment.inputs, *(one for bound in service_inputs.values() for one in bound)])
+        return replace(done, moved=moved) if moved else self._stored(assessment, paths, done)
+
+    def _moved(self, inputs: Iterable[Bound]) -> str:
+        """The first source file that was written to since the action's key was made, "" where there is none."""
+        return next((seen.path for bound in inputs for seen in bound.seen if not self._files.unmoved(seen)), "")
+
+    def _stored(self, assessment: Assessment, paths: Mapping[str, Path], done: Executed) -> Executed:
+        """Every declared output into the store."""
+        outputs: list[Made] = []
+        staged: list[Path] = []
+        for output in assessment.prepared.rule.outputs:
+            for shard, path in written(assessment.prepared.rule, output, paths[output.name]):
+                where = self._assessor.output_path(assessment.action, output.name, shard)
+                outputs.append(Made(output.name, shard, replace(self._store.put(path), path=where)))
+                staged.append(path)
+        return replace(done, outputs=tuple(outputs), staged=tuple(staged))
+
+    # ------------------------------------------------------------ the three kinds of rules
+
+    def _run(self, assessment: Assessment, paths: Mapping[str, Path], urls: Mapping[str, str], log: Path) -> Executed:
+        rule = assessment.prepared.rule
+        arguments: dict[str, object] = {bound.name: self._argument(bound) for bound in assessment.inputs}
+        arguments |= {name: self._relative(path) for name, path in paths.items()}
+        if rule.services:
+            arguments["services"] = {name: urls[name] for name in rule.services}
+        return self._judged(self._workers.call(self._job(assessment, arguments, log)), log)
+
+    def _shell(self, assessment: Assessment, paths: Mapping[str, Path], urls: Mapping[str, str], log: Path) -> Executed:
+        prepared = assessment.prepared
+        rule = prepared.rule
+        values: dict[str, str | Sequence[str]] = {"python": sys.executable}
+        values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in assessment.inputs}
+        values |= {f"outputs.{name}": str(self._relative(path)) for name, path in paths.items()}
+        values |= _values("params", rule.params) | _values("settings", rule.settings)
+        values |= {f"services.{name}": url for name, url in urls.items()}
+        command = fill_command(rule.command, values, prepared.code, self._freeze)
+        return self._judged(self._workers.shell(command, prepared.env, self._root, log), log)
+
+    def _chat(self, assessment: Assessment, paths: Mapping[str, Path], urls: Mapping[str, str], log: Path) -> Executed:
+        from buildsys.run.chat import Cancelled
+
+        rule = assessment.prepared.rule
+        job = self._job(assessment, {}, log)
+        records = [record for given in assessment.inputs[0].given for record in self._records(given)]
+        endpoint = self._endpoint(assessment.prepared, urls)
+
+        def build(turns: Sequence[tuple[object, object]]) -> list[dict[str, object] | None]:
+            result = self._workers.map(job, turns)
+            if not result.ok:
+                raise _BadCall(result)
+            return result.value  # type: ignore[return-value]
+
+        def progress(done: int, total: int, sent: int, output_tokens: int) -> None:
+            self._emit(RequestsAnswered(assessment.action, done, total, sent, output_tokens))
+
+        started = time.monotonic()
+        try:
+            answered = self._engine().answer(records, build, endpoint, rule.samples, progress)
+        except _BadCall as bad:
+            return self._judged(bad.result, log)
+        except Cancelled:
+            return Executed(cancelled=True)
+        with open(paths[rule.outputs[0].name], "wb") as file:
+            file.writelines(row.line() + b"\n" for row in answered.rows)
+        usage = Usage(time.monotonic() - started, requests_sent=answered.n_sent, requests_reused=answered.n_reused)
+        return Executed(usage=usage, identity=endpoint.identity, requests=answered.requests)
+
+    # ------------------------------------------------------------ what they need
+
+    def _job(self, assessment: Assessment, arguments: Mapping[str, object], log: Path) -> Job:
+        """A call by value. Actions whose code, params, environment and shared inputs are equal share a worker."""
+        prepared = assessment.prepared
+        rule, code = prepared.rule, prepared.code
+        assert code is not None
+        values = (*rule.params, *rule.settings)
+        own = self._assessor.graph.own_inputs(rule)
+        shared = [
+            [bound.name, [[given.path, given.digest] for given in bound.given]]
+            for bound in assessment.inputs
+            if bound.name not in own
+        ]
+        settings = [[setting.name, setting.value] for setting in rule.settings]
+        return Job(
+            python=sys.executable,
+            combination=digest_of(prepared.context, shared, settings, dict(prepared.env), sorted(code.sources.items())),
+            preload=tuple(sorted(code.external)),
+            sources=code.sources,
+            folder=rule.script.rpartition("/")[0],
+            script=rule.script,
+            function=rule.function,
+            arguments={**arguments, **{value.name: value.value for value in values}},
+            env=prepared.env,
+            log=log,
+        )
+
+    def _argument(self, bound: Bound) -> Path | list[Path]:
+        """Paths relative to the project, so that they are the same wherever it lies.
+
+        A source file is read in place, an artifact through a link onto the store.
+        """
+        paths = [
+            self._relative(self._store.link(given.artifact, given.file)) if given.artifact else Path(given.path)
+            for given in bound.given
+        ]
+        return paths if bound.many else paths[0]
+
+    def _relative(self, path: Path) -> Path:
+        return path.relative_to(self._root)
+
+    def _records(self, given: Given) -> list[dict[str, object]]:
+        """The records of a JSONL file, read as frozen as the action's other inputs."""
+        path = self._store.link(given.artifact, given.file) if given.artifact else self._root / given.path
+        records = []
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+            try:
+                record = json.loads(line) if line.strip() else {}
+            except ValueError as error:
+                raise _bad_record(given.path, number, str(error)) from None
+            if not isinstance(record, dict):
+                raise _bad_record(given.path, number, "it is no object")
+            if record:
+                records.append(record)
+        return records
+
+    def _endpoint(self, prepared: Prepared, urls: Mapping[str, str]) -> Endpoint:
+        """Who is asked, and as whom the replies are kept: a service by its key, a URL by the rule's identity."""
+        from buildsys.run.endpoint import Endpoint
+
+        rule = prepared.rule
+        api_key = prepared.env.get(dict(rule.secrets).get("api_key", ""))
+        if rule.endpoint.startswith("service:"):
+            name = rule.endpoint.removeprefix("service:")
+            return Endpoint(urls[name], f"service:{prepared.service_keys[name]}", api_key)
+        return Endpoint(rule.endpoint, rule.identity, api_key)
+
+    def _engine(self) -> ChatEngine:
+        """One engine and one log of replies for all shards, opened when the first request is to be made."""
+        from buildsys.run.chat import ChatEngine
+        from buildsys.run.replies import ReplyLog
+
+        with self._lock:
+            if self._chat_engine is None:
+                replies = ReplyLog(self._project.state / "replies")
+                for notice in replies.notices:
+                    self._emit(Notice("warning", notice))
+                self._chat_engine = ChatEngine(replies), replies
+            return self._chat_engine[0]
+
+    def _start(self, service: Service, inputs: Sequence[Bound]) -> str:
+        """The URL of a service that is up."""
+        preparer = self._assessor.preparer
+        key = preparer.service_key(service, [(bound.name, bound.given) for bound in inputs])
+        values: dict[str, str | Sequence[str]] = {"python": sys.executable, "port": "{port}"}
+        values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in inputs}
+        values |= _values("params", service.params)
+        command = fill_command(service.command, values, preparer.service_code(service), self._freeze)
+        command = command.replace("'{port}'", "{port}")
+        with self._lock:
+            is_new = key not in self._started
+            self._started.add(key)
+        began = time.monotonic()
+        env = preparer.service_environment(service)
+        url = self._services.start(service.name, key, command, env, service.ready, service.ready_timeout_s)
+        if is_new:
+            self._emit(ServiceReady(service.name, url, time.monotonic() - began))
+        return url
+
+    def _freeze(self, code: Slice) -> Path:
+        return self._relative(freeze(code, self._project.state / "frozen"))
+
+    def _judged(self, result: JobResult, log: Path) -> Executed:
+        usage = Usage(result.wall_s, result.cpu_s, result.max_rss)
+        if result.ok:
+            return Executed(usage=usage)
+        if result.exit == CANCELLED:
+            return Executed(cancelled=True, usage=usage)
+        error = BuildError(
+            result.error or f"it ended with {result.exit}",
+            excerpt=result.traceback or _last_lines(log),
+            facts=[("log", self._relative(log).as_posix())],
+            exit_code=FAILED,
+        )
+        return Executed(error=error.render(), usage=usage)
+
+
+class _BadCall(Exception):
+    """A `build_request` that went wrong in its worker."""
+
+    def __init__(self, result: JobResult) -> None:
+        super().__init__(result.error)
+        self.result = result
+
+
+def _words(argument: Path | list[Path]) -> str | list[str]:
+    return [str(path) for path in argument] if isinstance(argument, list) else str(argument)
+
+
+def _values(group: str, params: Iterable[Param]) -> dict[str, str | Sequence[str]]:
+    """Values as words of a command: a list becomes several, true and false are written as in the config."""
+    return {
+        f"{group}.{param.name}": [_word(one) for one in param.value]
+        if isinstance(param.value, list)
+        else _word(param.value)
+        for param in params
+    }
+
+
+def _word(value: object) -> str:
+    return json.dumps(value) if isinstance(value, (bool, dict)) else str(value)
+
+
+def _last_lines(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-_LAST_LINES:])
+
+
+def _bad_record(path: str, line: int, problem: str) -> BuildError:
+    return BuildError(
+        "a record is no JSON object", place=Place(path, line), facts=[("reason", problem)], exit_code=FAILED
+    )

@@ -1,0 +1,47 @@
+"""What the manifest says of earlier builds, as the assessment of an action asks it.
+
+Knows who may be asked (the recorder of a running build, or a snapshot), and nothing of how the answers are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from buildsys.digest import Digest
+from buildsys.model import ActionId, ActionKey, Part, Result
+from buildsys.state.files import Row
+from buildsys.state.manifest import Manifest
+
+T = TypeVar("T")
+
+
+class Ask(Protocol):
+    """Puts a question to the manifest, in whichever thread owns it."""
+
+    def __call__(self, question: Callable[[Manifest], T], /) -> T: ...
+
+
+class Past:
+    """Earlier builds of one profile.
+
+    newest: the result that holds now, by action; its artifacts have their paths in the workspace.
+    files: the stats and digests of files that were recorded.
+    """
+
+    def __init__(self, ask: Ask, profile: str) -> None:
+        self._ask = ask
+        self.newest: Mapping[ActionId, Result] = ask(lambda manifest: manifest.newest(profile))
+        self.files: Mapping[str, Row] = ask(lambda manifest: manifest.known_files())
+
+    def find(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, Result]:
+        """The result of each key that was ever made; its artifacts have their file names only."""
+        return self._ask(lambda manifest: manifest.find(keys)) if keys else {}
+
+    def context(self, context: Digest) -> tuple[Part, ...]:
+        """The parts that the keys of a rule's actions shared."""
+        return self._ask(lambda manifest: manifest.context(context))
+
+    def inputs(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, tuple[Part, ...]]:
+        """The inputs that each key held, one part a file."""
+        return self._ask(lambda manifest: manifest.inputs(keys)) if keys else {}

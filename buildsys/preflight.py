@@ -1,0 +1,53 @@
+"""What must hold before anything runs: scripts exist and their inputs do, patterns match something.
+
+Joins the graph with the file system. What one action needs and only becomes known later is not looked at here.
+"""
+
+from __future__ import annotations
+
+from buildsys.errors import BuildError
+from buildsys.model import Input, Service, Shard
+from buildsys.plan.frontier import Frontier
+from buildsys.prepare import Preparer
+from buildsys.project import Project
+from buildsys.spec.graph import Graph, Wanted
+from buildsys.spec.pattern import fill
+from buildsys.state.files import Files
+from buildsys.state.patterns import expand, matches
+
+
+def preflight(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer, files: Files) -> Frontier:
+    """The frontier of the wanted actions. Raises BuildError for the first input, script or shard that is missing."""
+    shards: dict[str, list[Shard]] = {}
+    services: dict[str, Service] = {}
+    for name in wanted.shards:
+        rule = graph.rules[name]
+        preparer.code(rule)
+        services |= {service.name: service for service in graph.services_of(rule)}
+        if rule.each and isinstance(rule.each.source, str):
+            pattern = rule.each.source
+            shards[pattern] = list(matches(project.root, fill(pattern, {"profile": graph.profile, "shard": "{shard}"})))
+            if not shards[pattern]:
+                raise BuildError(f"[rule.{name}] has no shard: nothing matches {pattern}", place=rule.place)
+        for given in rule.inputs:
+            _require(project, graph, files, given)
+    for service in services.values():
+        preparer.service_code(service)
+        for given in service.inputs:
+            _require(project, graph, files, given)
+    return Frontier(graph, wanted, shards)
+
+
+def _require(project: Project, graph: Graph, files: Files, given: Input) -> None:
+    if not isinstance(given.source, str) or "{shard}" in given.source:
+        return
+    path = fill(given.source, {"profile": graph.profile})
+    if "*" in path:
+        if not expand(project.root, path):
+            raise BuildError(f'input "{given.name}" matches no file: {path}', place=given.place)
+    elif not (project.root / path).exists():
+        raise BuildError(
+            f'input "{given.name}" is missing: {path}',
+            place=given.place,
+            hint="make it, or name the file that you mean",
+        )

@@ -1,0 +1,112 @@
+"""A project on disk: where it is, and its rules and sources as they are at this moment.
+
+Knows the file system and the pure stages; knows nothing of results, workers or the manifest.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from buildsys.code.parse import Broken
+from buildsys.errors import BuildError, Place
+from buildsys.model import Declared
+from buildsys.spec.graph import Graph
+from buildsys.spec.rulefile import read_rules
+
+STATE = ".buildsys"
+RULES = "rules"
+
+PASSED_ON = (
+    "PATH HOME USER LOGNAME LANG LC_ALL LC_CTYPE TZ TMPDIR XDG_CACHE_HOME HF_HOME HF_HUB_OFFLINE SSL_CERT_FILE "
+    "HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES CUDA_HOME "
+    "OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS OPENBLAS_CORETYPE OPENBLAS_L2_SIZE"
+).split()
+"""Variables that every action gets and no key holds; all others must be declared by a rule's `env`."""
+
+
+class Project:
+    """The folder that buildsys runs in."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.state = root / STATE
+
+    @classmethod
+    def find(cls, start: Path) -> Project:
+        """The project that `start` lies in: the nearest folder upward that holds `rules/`."""
+        folder = Path(os.path.abspath(start))
+        for candidate in (folder, *folder.parents):
+            if (candidate / RULES).is_dir() and any((candidate / RULES).glob("*.toml")):
+                return cls(candidate)
+        raise BuildError(
+            "this is no buildsys project: no rules/*.toml here or in a folder above",
+            facts=[("folder", str(folder))],
+            hint="go to a project, or name one with -C DIR",
+        )
+
+    def declared(self) -> Declared:
+        """All rule files, read and checked. Raises BuildError with file and line."""
+        texts = {}
+        for path in sorted((self.root / RULES).glob("*.toml")):
+            texts[f"{RULES}/{path.name}"] = _utf8(path, f"{RULES}/{path.name}")
+        return read_rules(texts, self._config_text)
+
+    def graph(self) -> Graph:
+        return Graph(self.declared())
+
+    def _config_text(self, path: str) -> str | None:
+        file = self.root / path
+        return _utf8(file, path) if file.is_file() else None
+
+    @cached_property
+    def tree(self) -> SourceTree:
+        return SourceTree(self.root)
+
+
+class SourceTree:
+    """The project's Python files as the pure stages ask for them. Each is read once, so a build sees one version."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._texts: dict[str, str | None] = {}
+
+    def read(self, path: str) -> str | None:
+        """The text of a file, None where there is none. Raises Broken where it can't be decoded."""
+        if path not in self._texts:
+            self._texts[path] = self._read(path)
+        return self._texts[path]
+
+    def sources(self, folder: str) -> Sequence[str]:
+        """All `.py` files below a folder, sorted; hidden folders and caches left out."""
+        found: list[str] = []
+        for parent, folders, files in os.walk(self._root / folder):
+            folders[:] = [name for name in folders if not name.startswith((".", "__pycache__"))]
+            relative = Path(parent).relative_to(self._root).as_posix()
+            found += [name if relative == "." else f"{relative}/{name}" for name in files if name.endswith(".py")]
+        return sorted(found)
+
+    def _read(self, path: str) -> str | None:
+        try:
+            data = (self._root / path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        try:
+            return importlib.util.decode_source(data)
+        except (SyntaxError, UnicodeDecodeError) as error:
+            raise Broken(f"can't be decoded: {error}", place=Place(path), exit_code=1) from None
+
+
+def action_environment(variables: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The whole environment of an action: the fixed list, and what its rule declares."""
+    return {name: environ[name] for name in (*PASSED_ON, *variables) if name in environ}
+
+
+def _utf8(file: Path, path: str) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BuildError(f"not UTF-8: {error.reason} at byte {error.start}", place=Place(path)) from None

@@ -1,0 +1,92 @@
+"""SQL checks over outputs: each output is a table of its name.
+
+Knows files and SQL, and nothing of rules, keys or where outputs belong. A check holds where it gives one row with one
+BOOLEAN that is true, or, giving anything else, no row at all: then its rows are the offending ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from buildsys.digest import Digest, digest_of
+from buildsys.model import Check, CheckVerdict, Made
+
+if TYPE_CHECKING:
+    import duckdb
+
+_SHOWN_ROWS = 5
+_READERS = {
+    ".parquet": "read_parquet({files})",
+    ".jsonl": "read_json({files}, format = 'newline_delimited', maximum_object_size = 268435456)",
+    ".json": "read_json({files}, maximum_object_size = 268435456)",
+    ".csv": "read_csv({files})",
+}
+
+
+def check_key(check: Check, outputs: Sequence[Made]) -> Digest:
+    """What a verdict holds for: the SQL, and the digests of the outputs that it can see."""
+    return digest_of("check", 1, check.sql, [[made.name, made.shard, made.artifact.digest] for made in outputs])
+
+
+def run_checks(
+    checks: Sequence[Check], outputs: Sequence[Made], files: Mapping[str, Sequence[Path]]
+) -> list[CheckVerdict]:
+    """The verdict of each check, in order. files: output name -> its files. SQL that fails is a check that fails."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    try:
+        problems = {name: problem for name, paths in files.items() if (problem := _open(connection, name, paths))}
+        return [_run(connection, check, check_key(check, outputs), problems) for check in checks]
+    finally:
+        connection.close()
+
+
+def _open(connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[Path]) -> str:
+    """Make an output a table; says what is wrong with it, "" where nothing is."""
+    import duckdb
+
+    reader = _READERS.get(paths[0].suffix) if paths else None
+    if reader is None:
+        return "" if not paths else f"{paths[0].name} is no table: a check reads .parquet, .jsonl, .json and .csv"
+    listed = "[" + ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths) + "]"
+    try:
+        connection.execute(f'CREATE VIEW "{name}" AS SELECT * FROM {reader.format(files=listed)}')
+    except duckdb.Error as error:
+        return _first_line(error)
+    return ""
+
+
+def _run(connection: duckdb.DuckDBPyConnection, check: Check, key: Digest, problems: Mapping[str, str]) -> CheckVerdict:
+    import duckdb
+
+    started = time.monotonic()
+    try:
+        cursor = connection.execute(check.sql)
+        names = [column[0] for column in cursor.description or ()]
+        rows = cursor.fetchmany(_SHOWN_ROWS + 1)
+    except duckdb.Error as error:
+        told = "; ".join([_first_line(error), *(f"{name}: {problem}" for name, problem in problems.items())])
+        return CheckVerdict(check.name, key, False, told, time.monotonic() - started)
+    passed, detail = _judge(names, rows)
+    return CheckVerdict(check.name, key, passed, detail, time.monotonic() - started)
+
+
+def _judge(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> tuple[bool, str]:
+    if len(rows) == 1 and len(names) == 1 and (rows[0][0] is None or isinstance(rows[0][0], bool)):
+        value = rows[0][0]
+        return value is True, "" if value else f"it gives {'NULL' if value is None else 'false'}"
+    if not rows:
+        return True, ""
+    shown = [
+        ", ".join(f"{name}={value!r}" for name, value in zip(names, row, strict=True)) for row in rows[:_SHOWN_ROWS]
+    ]
+    more = ["..."] if len(rows) > _SHOWN_ROWS else []
+    return False, "\n".join(["offending rows:", *shown, *more])
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,185 @@
+"""What a build would do, without doing it: the same traversal and decisions as a build, over the last snapshot.
+
+Joins the pure stages with files and the published manifest, and only reads. An action that would run has outputs that
+nobody knows yet; what needs them runs "unless equal". Where the origin of a rule's shards would run, the shards of the
+last build stand for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from buildsys.assess import Assessment, Assessor, Keyed, input_parts
+from buildsys.code.parse import Broken
+from buildsys.errors import NO_SUCH_TARGET, BuildError
+from buildsys.model import ActionId, Made, Part, Result, Rule, RuleName, Shard, natural_key
+from buildsys.past import Past
+from buildsys.plan.decide import reason_of
+from buildsys.preflight import preflight
+from buildsys.prepare import Preparer
+from buildsys.project import Project
+from buildsys.spec.graph import FromRule, Graph, Origin, Wanted
+from buildsys.state.files import Files
+from buildsys.state.manifest import Manifest
+from buildsys.state.store import Store
+
+Fate = Literal["run", "maybe", "restore", "reuse", "blocked", "skipped"]
+"""maybe: runs unless what it waits for comes out as it was."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One action's fate, why in one line, and every difference to the result that holds now, one line each."""
+
+    action: ActionId
+    fate: Fate
+    reason: str
+    changes: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All wanted actions, upstream first. guessed: rules whose shards are those of the last build, or not known."""
+
+    actions: tuple[Planned, ...]
+    guessed: tuple[RuleName, ...]
+
+    @property
+    def up_to_date(self) -> bool:
+        return all(planned.fate == "reuse" for planned in self.actions)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One action, its fate, and all that its key holds: `parts` now, `before` of the result that holds (or none)."""
+
+    planned: Planned
+    parts: tuple[Part, ...]
+    before: tuple[Part, ...]
+
+
+def survey(project: Project, targets: Sequence[str] = ()) -> Survey:
+    """What `build` with these targets would do now. Raises BuildError like it."""
+    with _opened(project, targets) as surveyor:
+        return Survey(tuple(surveyor.planned.values()), tuple(surveyor.guessed))
+
+
+def explain(project: Project, target: str) -> list[Explained]:
+    """The actions of a target, explained. Raises BuildError, exit 3, where there is none."""
+    with _opened(project, [target]) as surveyor:
+        return surveyor.explained(surveyor.graph.target(target))
+
+
+@contextmanager
+def _opened(project: Project, targets: Sequence[str]) -> Iterator[_Surveyor]:
+    """A surveyor that has seen all wanted actions."""
+    graph = project.graph()
+    wanted = graph.wanted(targets)
+    manifest = Manifest.read(project.state)
+    try:
+        surveyor = _Surveyor(project, graph, wanted, Past(lambda question: question(manifest), graph.profile))
+        surveyor.look()
+        yield surveyor
+    finally:
+        manifest.close()
+
+
+class _Surveyor:
+    def __init__(self, project: Project, graph: Graph, wanted: Wanted, past: Past) -> None:
+        self.graph = graph
+        self.planned: dict[ActionId, Planned] = {}
+        self.guessed: list[RuleName] = []
+        self._past = past
+        self._preparer = Preparer(project, graph)
+        self._files = Files(project.root, past.files)
+        self._assessor = Assessor(graph, self._preparer, self._files, Store(project.state), past)
+        self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
+        self._keyed: dict[ActionId, Keyed] = {}
+
+    def look(self) -> None:
+        """The traversal of a build, with nothing done."""
+        while ready := self._frontier.ready():
+            assessable = []
+            for action in ready:
+                if early := self._early(action):
+                    self._settle(early, ())
+                else:
+                    assessable.append(action)
+            for action, assessed in zip(assessable, self._assessor.assess(assessable), strict=True):
+                self._settle(*self._fate(action, assessed))
+
+    def explained(self, target: ActionId | RuleName) -> list[Explained]:
+        rule = target.rule if isinstance(target, ActionId) else target
+        found = []
+        for action, planned in self.planned.items():
+            if action.rule == rule and target in (rule, action):
+                before = self._past.newest.get(action)
+                found.append(Explained(planned, self._parts(action), self._parts_before(before) if before else ()))
+        if not found:
+            shards = ", ".join(action.shard for action in self.planned if action.rule == rule) or "none"
+            raise BuildError(f"there is no {target}", facts=[("shards", shards)], exit_code=NO_SUCH_TARGET)
+        return found
+
+    def _early(self, action: ActionId) -> Planned | None:
+        """The fate of an action that can't be assessed, because its code is broken or its inputs are not known yet."""
+        rule = self.graph.rules[action.rule]
+        code = self._preparer.code(rule)
+        if isinstance(code, Broken):
+            return Planned(action, "blocked", code.problem, error=code.render())
+        needs = [self.planned[need] for need in self._frontier.needs(action)]
+        if bad := next((need for need in needs if need.fate in ("blocked", "skipped")), None):
+            return Planned(action, "skipped", f"needs {bad.action}, which is {bad.fate}")
+        waits = [need for need in needs if need.fate in ("run", "maybe")]
+        if not waits:
+            return None
+        changes = self._rule_changes(action)
+        if changes or action not in self._past.newest:
+            return Planned(action, "run", reason_of(changes), tuple(changes))
+        names = ", ".join(dict.fromkeys(need.action.rule for need in waits))
+        return Planned(action, "maybe", f"inputs: {names}, unless equal")
+
+    def _rule_changes(self, action: ActionId) -> list[str]:
+        """What changed but the inputs; not known where a service waits for its own inputs."""
+        rule = self.graph.rules[action.rule]
+        before = self._past.newest.get(action)
+        if before is None or self._services_wait(rule):
+            return []
+        return self._assessor.rule_changes(before, self._assessor.prepared(rule))
+
+    def _services_wait(self, rule: Rule) -> bool:
+        sources = [source for service in self.graph.services_of(rule) for source in self.graph.service_sources(service)]
+        makers = [self.graph.maker(source) for source in sources if isinstance(source, FromRule)]
+        return any(self.planned[maker].fate in ("run", "maybe") for maker in makers)
+
+    def _fate(self, action: ActionId, assessed: Assessment | BuildError) -> tuple[Planned, tuple[Made, ...]]:
+        if isinstance(assessed, BuildError):
+            return Planned(action, "run", assessed.problem, error=assessed.render()), ()
+        self._keyed[action] = assessed
+        decision = assessed.decision
+        changes = self._assessor.changes([assessed]).get(action, []) if decision.do == "run" else []
+        outputs = assessed.result.outputs if assessed.result and decision.do != "run" else ()
+        return Planned(action, decision.do, decision.reason, tuple(changes)), outputs
+
+    def _settle(self, planned: Planned, outputs: tuple[Made, ...]) -> None:
+        action = planned.action
+        self.planned[action] = planned
+        if outputs:
+            self._assessor.settle(action, outputs)
+        shards: list[Shard] | None = None
+        if self.graph.rules[action.rule].is_origin:
+            if not outputs and action in self._past.newest:
+                outputs = self._past.newest[action].outputs
+                self.guessed += [rule for rule, origin in self.graph.origins.items() if origin == Origin(action.rule)]
+            shards = sorted({made.shard for made in outputs if made.shard}, key=natural_key) or None
+        self._frontier.settle(action, shards)
+
+    def _parts(self, action: ActionId) -> tuple[Part, ...]:
+        keyed = self._keyed.get(action)
+        return (*keyed.prepared.parts, *input_parts(keyed.inputs)) if keyed else ()
+
+    def _parts_before(self, before: Result) -> tuple[Part, ...]:
+        return (*self._past.context(before.context), *self._past.inputs([before.key]).get(before.key, ()))

@@ -1,0 +1,81 @@
+"""What a build needs once there is anything to do: a run in the manifest, workers, services, the request engine.
+
+Opened at the first action that is not up to date: a build with nothing to do starts nothing and records nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from buildsys.assess import Assessor
+from buildsys.deliver import Delivery
+from buildsys.execute import Executor
+from buildsys.model import Event
+from buildsys.project import Project
+from buildsys.run.services import Services
+from buildsys.run.workers import Workers
+from buildsys.state.files import Files
+from buildsys.state.recorder import Recorder
+from buildsys.state.store import Store
+
+_CHAT_THREADS = 64
+"""Shards whose requests are in flight at once; a waiting shard costs a thread, not a worker."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """The effects of one run. pool: threads that carry out and deliver actions; chat_pool: those that await replies."""
+
+    run_id: int
+    executor: Executor
+    delivery: Delivery
+    pool: ThreadPoolExecutor
+    chat_pool: ThreadPoolExecutor
+    workers: Workers
+    services: Services
+
+    @classmethod
+    def open(
+        cls,
+        project: Project,
+        assessor: Assessor,
+        files: Files,
+        store: Store,
+        recorder: Recorder,
+        run_id: int,
+        jobs: int,
+        emit: Callable[[Event], None],
+    ) -> Workshop:
+        """Starts no process yet. What killed builds left in staging is removed."""
+        staging = project.state / "staging"
+        shutil.rmtree(staging, ignore_errors=True)
+        staging.mkdir(parents=True)
+        store.sweep()
+        workers = Workers(project.root, jobs)
+        services = Services(project.root, project.state / "logs" / str(run_id))
+        pool = ThreadPoolExecutor(jobs, thread_name_prefix="action")
+        return cls(
+            run_id=run_id,
+            executor=Executor(project, run_id, assessor, files, store, workers, services, emit),
+            delivery=Delivery(run_id, assessor.graph.profile, files, store, recorder, pool, emit, staging),
+            pool=pool,
+            chat_pool=ThreadPoolExecutor(_CHAT_THREADS, thread_name_prefix="chat"),
+            workers=workers,
+            services=services,
+        )
+
+    def cancel(self) -> None:
+        """End what runs, at once; calls in flight return as cancelled."""
+        self.executor.cancel()
+        self.workers.cancel()
+
+    def close(self) -> None:
+        """Leave nothing behind: no thread, no process, no staged file."""
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.chat_pool.shutdown(wait=True, cancel_futures=True)
+        self.executor.close()
+        self.workers.close()
+        self.services.close()

@@ -1,0 +1,92 @@
+"""A scratch project that tests write, build and question; every assertion is about what ran."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from buildsys.build import Options, build
+from buildsys.errors import BuildError
+from buildsys.model import ActionFinished, Event, Outcome
+from buildsys.project import Project
+
+
+@dataclass(frozen=True)
+class Built:
+    """What one build did. error: of a build that was refused before anything ran."""
+
+    events: Sequence[Event]
+    outcome: str
+    error: BuildError | None = None
+
+    def actions(self, outcome: Outcome) -> list[str]:
+        ends = [event for event in self.events if isinstance(event, ActionFinished)]
+        return sorted(str(event.action) for event in ends if event.outcome == outcome)
+
+    @property
+    def ran(self) -> list[str]:
+        return self.actions("ran")
+
+    @property
+    def restored(self) -> list[str]:
+        return self.actions("restored")
+
+    @property
+    def failed(self) -> list[str]:
+        return self.actions("failed")
+
+    @property
+    def errors(self) -> str:
+        return "\n".join(event.error for event in self.events if isinstance(event, ActionFinished) and event.error)
+
+
+class Space:
+    """A project in a scratch folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(dedent(text))
+        return file
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_text()
+
+    def remove(self, path: str) -> None:
+        target = self.root / path
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+
+    def replace(self, path: str, old: str, new: str) -> None:
+        text = self.read(path)
+        assert old in text, f"{old!r} is not in {path}"
+        self.write(path, text.replace(old, new))
+
+    def build(
+        self, *targets: str, jobs: int = 2, keep_going: bool = False, on_event: Callable[[Event], None] | None = None
+    ) -> Built:
+        """A build in this process. on_event: called with each event as it comes, in whichever thread."""
+        events: list[Event] = []
+
+        def emit(event: Event) -> None:
+            events.append(event)
+            if on_event:
+                on_event(event)
+
+        try:
+            done = build(Project(self.root), Options(targets, jobs, keep_going), emit)
+        except BuildError as error:
+            return Built(events, "refused", error)
+        return Built(events, done.outcome)
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Space:
+    return Space(tmp_path)
