@@ -39,7 +39,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -342,6 +342,24 @@ def _parents(name: str) -> Iterator[str]:
 # ---------------------------------------------------------------- the worker
 
 
+class SeededNumpy:
+    """Seeds numpy's global generator as it comes into being: numpy imports it when it is first asked for."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path) if name == "numpy.random" else None
+        if spec and spec.loader:
+            execute = spec.loader.exec_module
+
+            def execute_and_seed(module: types.ModuleType) -> None:
+                execute(module)
+                module.seed(SEED)
+
+            spec.loader.exec_module = execute_and_seed  # type: ignore[method-assign]
+        return spec
+
+
 class Misfit(Exception):
     """The script has no such function, or it takes other arguments: told without a traceback."""
 
@@ -354,6 +372,7 @@ class Worker:
         self.env: dict[str, str] = start["env"]
         self.frozen = FrozenModules(self.root, start["folder"], start["sources"])
         self.frozen.install()
+        sys.meta_path.insert(1, SeededNumpy())
         self.signatures: dict[tuple[str, str], inspect.Signature | None] = {}
         self.stdout, self.stderr = sys.stdout, sys.stderr
         for stream in (self.stdout, self.stderr):

@@ -1,0 +1,177 @@
+"""Servers: up once for all who need them, told plainly when not, and gone afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import Space, alive, within
+
+from buildsys.errors import FAILED, INTERRUPTED, BuildError
+from buildsys.run.services import Services
+
+pytestmark = pytest.mark.timeout(60)
+
+SERVER = """
+    import http.server, os, signal, sys, time
+
+    port, stubborn, status = int(sys.argv[1]), sys.argv[2] == "stubborn", int(sys.argv[3])
+    with open("pids.txt", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    if stubborn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("loading", os.environ.get("WORD"), flush=True)
+    born = time.monotonic()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            ready = time.monotonic() > born + 0.1
+            self.send_response(status if ready else 503)
+            self.end_headers()
+
+        def log_message(self, *args): pass
+
+    http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"""
+READY = "http://127.0.0.1:{port}/health"
+ENV = {"PATH": "/usr/bin:/bin", "WORD": "weights"}
+
+
+@pytest.fixture
+def services(space: Space) -> Iterator[Services]:
+    space.write("server.py", SERVER)
+    services = Services(space.root, space.root / "logs")
+    yield services
+    services.close()
+
+
+def command(kind: str = "meek", status: int = 200) -> str:
+    return f"{sys.executable} server.py {{port}} {kind} {status}"
+
+
+def pids(space: Space) -> list[int]:
+    assert within(10, (space.root / "pids.txt").exists)
+    return [int(line) for line in (space.root / "pids.txt").read_text().split()]
+
+
+def test_a_service_is_up_when_it_is_handed_out(space: Space, services: Services) -> None:
+    url = services.start("model", "key", command(), ENV, READY, 20)
+    with urllib.request.urlopen(f"{url}/health") as answer:
+        assert answer.status == 200
+    assert (space.root / "logs" / "model.log").read_text() == "loading weights\n"
+
+
+def test_a_command_may_be_a_function_of_the_port(services: Services) -> None:
+    url = services.start("model", "key", lambda port: command().replace("{port}", str(port)), ENV, READY, 20)
+    assert url.startswith("http://127.0.0.1:")
+
+
+def test_callers_at_the_same_time_share_one_server(space: Space, services: Services) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        urls = list(pool.map(lambda _: services.start("model", "key", command(), ENV, READY, 20), range(6)))
+    assert len(set(urls)) == 1
+    assert len(pids(space)) == 1
+
+
+def test_another_key_ends_the_old_server_before_the_new_one_starts(space: Space, services: Services) -> None:
+    services.start("model", "old", command(), ENV, READY, 20)
+    services.start("model", "new", command(), ENV, READY, 20)
+    old, new = pids(space)
+    assert alive(new)
+    assert within(1, lambda: not alive(old))
+
+
+def test_a_proxy_in_the_environment_is_not_asked(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert services.start("model", "key", command(), ENV, READY, 20)
+
+
+def test_a_server_that_dies_at_start_is_told_with_the_end_of_its_log(space: Space, services: Services) -> None:
+    broken = "for n in $(seq 30); do echo line $n; done; exit 3; # {port}"
+    with pytest.raises(BuildError) as caught:
+        services.start("model", "key", broken, ENV, READY, 20)
+    error = caught.value
+    assert error.problem == 'service "model" ended before it was ready'
+    assert error.exit_code == FAILED
+    assert ("ended with", "exit code 3") in error.facts
+    assert ("log", "logs/model.log") in error.facts
+    assert error.excerpt.splitlines() == [f"line {n}" for n in range(16, 31)]
+    assert error.hint
+
+
+def test_a_server_that_is_never_ready_is_told_and_ended(space: Space, services: Services) -> None:
+    with pytest.raises(BuildError) as caught:
+        services.start("model", "key", command(status=500), ENV, READY, 1)
+    assert caught.value.problem == 'service "model" was not ready after 1 s'
+    assert ("answer", "500 Internal Server Error") in caught.value.facts
+    assert "loading weights" in caught.value.excerpt
+    assert not any(map(alive, pids(space)))
+
+
+def test_a_failed_start_is_told_to_all_and_not_tried_again(space: Space, services: Services) -> None:
+    for _ in range(2):
+        with pytest.raises(BuildError, match="ended before"):
+            services.start("model", "key", "echo x >> tries; exit 1", ENV, READY, 20)
+    assert (space.root / "tries").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("kind", ["meek", "stubborn"])
+def test_close_ends_every_server(space: Space, services: Services, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("buildsys.run.services.END_S", 0.5)
+    services.start("a", "key", command(kind), ENV, READY, 20)
+    services.start("b", "key", f"true; {command(kind)}; true", ENV, READY, 20)
+    services.close()
+    assert within(1, lambda: not any(map(alive, pids(space))))
+
+
+def test_close_does_not_wait_for_a_server_that_is_starting(space: Space, services: Services) -> None:
+    errors: list[BuildError] = []
+
+    def start() -> None:
+        try:
+            services.start("model", "key", command(status=503), ENV, READY, 60)
+        except BuildError as error:
+            errors.append(error)
+
+    starting = threading.Thread(target=start)
+    starting.start()
+    (pid,) = pids(space)
+    began = time.monotonic()
+    services.close()
+    starting.join()
+    assert time.monotonic() - began < 3
+    assert [error.exit_code for error in errors] == [INTERRUPTED]
+    assert not alive(pid)
+
+
+BUILDER = """
+    import sys, time
+    from pathlib import Path
+    from buildsys.run.services import Services
+
+    root = Path(sys.argv[1])
+    ready = "http://127.0.0.1:{port}/health"
+    services = Services(root, root / "logs")
+    services.start("model", "key", sys.argv[2], {"PATH": "/usr/bin:/bin"}, ready, 20)
+    (root / "up").touch()
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("kind", ["meek", "stubborn"])
+def test_servers_end_when_the_builder_is_killed(space: Space, kind: str) -> None:
+    space.write("server.py", SERVER)
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(BUILDER), str(space.root), command(kind)]) as builder:
+        up = within(20, (space.root / "up").exists)
+        (pid,) = pids(space)
+        up = up and alive(pid)
+        builder.kill()
+    assert up
+    assert within(2.5, lambda: not alive(pid))
