@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TextIO
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
@@ -32,6 +32,13 @@ def painted(line: Line, colour: bool) -> str:
     if not colour:
         return "".join(span.text for span in line).rstrip()
     return "".join(f"\x1b[{_CODES[style]}m{text}\x1b[0m" if style and text else text for text, style in line)
+
+
+def show(lines: Iterable[Line], stream: TextIO) -> None:
+    """Print lines, in colour where the stream shows it."""
+    colour = wants_colour(stream)
+    for line in lines:
+        print(painted(line, colour), file=stream)
 
 
 def cut(line: Line, width: int) -> list[Span]:

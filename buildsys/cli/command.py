@@ -1,0 +1,48 @@
+"""What all commands share: help that starts with examples, and the options `-C` and `--json`.
+
+Knows nothing of any command; imports nothing of buildsys, so that `--help` costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Command(click.Command):
+    """A command whose help starts with examples: pairs of a command line and what it is for."""
+
+    def __init__(self, name: str, *, examples: tuple[tuple[str, str], ...], **kwargs: Any) -> None:
+        super().__init__(name, **{"context_settings": SETTINGS, **kwargs})
+        self.examples = examples
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, self.examples)
+        super().format_help(ctx, formatter)
+
+
+def write_examples(formatter: click.HelpFormatter, examples: tuple[tuple[str, str], ...]) -> None:
+    with formatter.section("Examples"):
+        formatter.write_dl(examples, col_max=44)
+    formatter.write("\n")
+
+
+def folder_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "-C",
+        "folder",
+        metavar="DIR",
+        default=".",
+        type=click.Path(file_okay=False),
+        help="Run as if started in DIR.",
+    )(function)
+
+
+def json_option(help_text: str) -> Decorator:
+    return click.option("--json", "as_json", is_flag=True, help=help_text)

@@ -1,0 +1,83 @@
+"""`buildsys log`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from buildsys.cli.command import Command, json_option
+from buildsys.cli.complete import targets as complete_targets
+from buildsys.cli.here import Here, in_project
+from buildsys.cli.output import print_json
+from buildsys.errors import NO_SUCH_TARGET, BuildError
+from buildsys.model import ActionId, Shard, natural_key
+
+_SUFFIX: Final = ".log"
+
+
+@click.command(
+    "log",
+    cls=Command,
+    examples=(
+        ("buildsys log draft", "what it printed when it ran last"),
+        ("buildsys log tokens", "the logs of all its actions, by path"),
+        ("buildsys log verifier", "what a service printed"),
+        ("tail -f $(buildsys log draft --path)", "while it runs"),
+    ),
+)
+@click.argument("target", shell_complete=complete_targets)
+@click.option("--path", "only_path", is_flag=True, help="Print the path of the log only.")
+@json_option("Print the paths of the logs as JSON, by action.")
+@in_project
+def command(here: Here, target: str, only_path: bool, as_json: bool) -> None:
+    """Show what an action printed when it ran last.
+
+    Of a rule with several actions, the logs are listed.
+    """
+    logs = {name: path.relative_to(here.project.root).as_posix() for name, path in _logs(here, here.target(target))}
+    if as_json:
+        print_json(logs)
+    elif only_path:
+        print("\n".join(logs.values()))
+    elif len(logs) > 1:
+        width = max(map(len, logs))
+        print("\n".join(f"{name:<{width}}  {path}" for name, path in logs.items()))
+    else:
+        (path,) = logs.values()
+        _copy(here.project.root / path)
+
+
+def _logs(here: Here, text: str) -> list[tuple[str, Path]]:
+    """The newest log of each action that a target names. Raises BuildError where none ran yet."""
+    runs = sorted((here.project.state / "logs").glob("*/"), key=lambda run: natural_key(run.name), reverse=True)
+    graph = here.project.graph()
+    if text in graph.services:
+        found = [(text, path) for path in _newest(run / f"{text}{_SUFFIX}" for run in runs)]
+    else:
+        target = graph.target(text)
+        rule, shard = (target.rule, target.shard) if isinstance(target, ActionId) else (target, "")
+        logs = _newest(log for run in runs for log in (run / rule).glob(f"{shard or '*'}{_SUFFIX}"))
+        has_shards = graph.origins[rule] is not None
+        found = [(str(ActionId(rule, Shard(log.stem))) if has_shards else rule, log) for log in logs]
+    if not found:
+        raise BuildError(f"there is no log of {text}", hint="it has not run yet", exit_code=NO_SUCH_TARGET)
+    return sorted(found, key=lambda item: natural_key(item[0]))
+
+
+def _newest(logs: Iterable[Path]) -> Iterator[Path]:
+    """The first of each name."""
+    seen: set[str] = set()
+    for log in logs:
+        if log.name not in seen and log.is_file():
+            seen.add(log.name)
+            yield log
+
+
+def _copy(path: Path) -> None:
+    with path.open("rb") as log:
+        shutil.copyfileobj(log, sys.stdout.buffer)

@@ -1,0 +1,76 @@
+"""`buildsys plan`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import click
+
+from buildsys.cli.command import Command, json_option
+from buildsys.cli.complete import targets as complete_targets
+from buildsys.cli.fates import WORDS, Alike, alike, counts, diagnostics
+from buildsys.cli.here import Here, in_project
+from buildsys.cli.output import print_json
+from buildsys.phrases import counted
+from buildsys.survey import Survey, survey
+from buildsys.terminal import Line, Span, show
+
+_MOST_CHANGES: Final = 5
+
+
+@click.command(
+    "plan",
+    cls=Command,
+    examples=(
+        ("buildsys plan", "what `buildsys build` would run, and why"),
+        ("buildsys plan draft", "for one rule, and what it needs"),
+        ("buildsys plan --json | jq .actions", "for a program"),
+    ),
+)
+@click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
+@json_option("Print the plan as JSON.")
+@in_project
+def command(here: Here, targets: tuple[str, ...], as_json: bool) -> None:
+    """Say what a build would run, and why. Runs and changes nothing.
+
+    An action whose inputs are being made anew runs only if they come out different: it is told as "unless equal".
+    """
+    found = survey(here.project, [here.target(text) for text in targets])
+    if as_json:
+        print_json({"up_to_date": found.up_to_date, "actions": found.actions, "guessed": found.guessed})
+        return
+    show(plan_lines(found), sys.stdout)
+    show(diagnostics(found.actions), sys.stderr)
+
+
+def plan_lines(found: Survey) -> list[Line]:
+    """All that is not up to date, a line for each rule and reason, the differences below it."""
+    if found.up_to_date:
+        return [[Span(f"{counted(len(found.actions), 'action')} up to date")]]
+    waiting = [planned for planned in found.actions if planned.fate != "reuse"]
+    groups = alike(waiting, by=lambda planned: planned.reason)
+    unknown = [rule for rule in found.guessed if not any(planned.action.rule == rule for planned in found.actions)]
+    width = max([14, *(len(group.first.action.rule) for group in groups), *map(len, unknown)])
+    lines: list[Line] = [[Span(f"{counted(len(found.actions), 'action')}: ", "bold"), *counts(found.actions)]]
+    for group in groups:
+        lines += _group_lines(group, width)
+    lines += [[Span(f"  {rule:<{width}}  "), Span("its shards are not known yet", "dim")] for rule in unknown]
+    guessed = [rule for rule in found.guessed if rule not in unknown]
+    if guessed:
+        lines.append([Span(f"the shards of {', '.join(guessed)} are taken to be those of the last build", "dim")])
+    return lines
+
+
+def _group_lines(group: Alike, width: int) -> list[Line]:
+    planned = group.first
+    _, words, style = WORDS[planned.fate]
+    verb = "to run" if planned.fate == "maybe" else words
+    first = [Span(f"  {planned.action.rule:<{width}}  "), Span(f"{len(group.actions):,} {verb}", style)]
+    n_columns = len(first[1].text)
+    first.append(Span(f"{' ' * max(2, 14 - n_columns)}{planned.reason}", "dim" if planned.fate == "maybe" else ""))
+    changes = group.changes()
+    more = [f"and {len(changes) - _MOST_CHANGES + 1} more"] if len(changes) > _MOST_CHANGES else []
+    shown = [*changes[: _MOST_CHANGES - len(more)], *more]
+    indent = " " * (width + 20)
+    return [first, *([Span(f"{indent}{change}", "dim")] for change in shown)]
