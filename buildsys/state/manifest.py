@@ -6,10 +6,9 @@ outlasts a kill; what can't be read any more is put aside and told in `notices`,
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
     import duckdb
 
 _HELD = """
-    SELECT h.hold_id, h.result_id, h.rule, h.shard, r.key, r.run_id, r.context,
+    SELECT h.hold_id, r.key, h.rule, h.shard, r.run_id, r.context,
         p.name, p.shard, p.path, p.digest, p.size, p.executable, p.tree
     FROM recorded.current h JOIN recorded.results r USING (result_id) LEFT JOIN recorded.places p USING (hold_id)
     WHERE h.profile = $1 ORDER BY h.hold_id, p.position
 """
 _FOUND = """
-    SELECT r.result_id, r.result_id, r.rule, r.shard, r.key, r.run_id, r.context,
+    SELECT r.result_id, r.key, r.rule, r.shard, r.run_id, r.context,
         o.name, o.shard, o.file, o.digest, o.size, o.executable, o.tree
     FROM recorded.results r LEFT JOIN recorded.outputs o USING (result_id)
     WHERE r.result_id IN (
@@ -161,7 +160,6 @@ class Manifest:
         recording = Recording(rows, self._counters, self._contexts, self._ids_of)
         self._append(recording.tables)
         self._contexts |= recording.contexts
-        self._result_ids |= recording.result_ids
 
     def release(self, profile: str, actions: Iterable[ActionId]) -> None:
         """These actions hold nothing from now on: no rule makes them any more."""
@@ -198,7 +196,6 @@ class Manifest:
         self._counters = Counters(result_id=result_id, hold_id=hold_id, file_id=file_id)
         contexts = con.execute("SELECT DISTINCT context FROM recorded.contexts").fetchall()
         self._contexts = {Digest(context) for (context,) in contexts}
-        self._result_ids: dict[ActionKey, int] = {}
         self._shown: dict[OutputTable, int] = {}
 
     def _append(self, tables: dict[str, list[Cells]]) -> None:
@@ -233,42 +230,26 @@ class Manifest:
         return self._fetch(query, *args)
 
     def _results(self, query: str, *args: Any) -> list[Result]:
-        """Results from rows that are one output each, those of one result together; remembers their ids."""
+        """Results from rows that are one output each, those of one result together."""
         heads = []
         last = None
-        with _no_collection():
-            for group, result_id, rule, shard, key, run_id, context, name, *made in self._fetch(query, *args):
-                if group != last:
-                    last, outputs = group, list[Made]()
-                    heads.append((key, ActionId(rule, shard), run_id, outputs, context))
-                    self._result_ids[key] = result_id
-                if name is not None:
-                    outputs.append(Made(name, made[0], Artifact(*made[1:])))
-            return [Result(key, action, run_id, tuple(made), context) for key, action, run_id, made, context in heads]
+        for row in self._fetch(query, *args):
+            group, key, rule, shard, run_id, context, name, made_shard, path, digest, size, executable, tree = row
+            if group != last:
+                last, outputs = group, list[Made]()
+                heads.append((key, ActionId(rule, shard), run_id, outputs, context))
+            if name is not None:
+                outputs.append(Made(name, made_shard, Artifact(path, digest, size, executable, tree)))
+        return [Result(key, action, run_id, tuple(made), context) for key, action, run_id, made, context in heads]
 
     def _ids_of(self, keys: list[ActionKey]) -> dict[ActionKey, int]:
-        unknown = [key for key in keys if key not in self._result_ids]
-        if unknown:
-            self._result_ids |= dict(self._fetch(_IDS, unknown))
-        return self._result_ids
+        return dict(self._fetch(_IDS, keys)) if keys else {}
 
     def _drop_views_but(self, kept: set[str]) -> None:
         query = "SELECT view_name FROM duckdb_views() WHERE database_name = 'manifest' AND schema_name = 'main'"
         for (view,) in self._fetch(query):
             if view not in kept and view not in PUBLIC:
                 self._con.execute(f'DROP VIEW "{view}"')
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the collector: while a hundred thousand records that all live are made, it only costs."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, list[str]]:

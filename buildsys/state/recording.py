@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import astuple
+from dataclasses import fields
 from itertools import count
+from operator import attrgetter
 from typing import Any
 
 from buildsys.digest import Digest
@@ -16,6 +17,10 @@ from buildsys.model import ActionId, ActionKey
 from buildsys.state.rows import ActionRow, CheckRow, Context, FileRow, Hold, RequestRow, ResultRow, Row
 
 Cells = tuple[Any, ...]
+
+_usage = attrgetter("wall_s", "cpu_s", "max_rss", "requests_sent", "requests_reused")
+_artifact = attrgetter("path", "digest", "size", "executable", "tree")
+_request = attrgetter(*(field.name for field in fields(RequestRow)))
 
 
 class Counters:
@@ -31,7 +36,7 @@ class Counters:
 class Recording:
     """The rows of one commit.
 
-    tables: table name -> rows. result_ids, contexts: what those rows add to what was known before.
+    tables: table name -> rows. contexts: those that are new with it.
     """
 
     def __init__(
@@ -43,7 +48,7 @@ class Recording:
     ) -> None:
         """contexts: those that are recorded. result_ids: gives the ids of results that are recorded, by key."""
         self.tables: defaultdict[str, list[Cells]] = defaultdict(list)
-        self.result_ids: dict[ActionKey, int] = {}
+        self._result_ids: dict[ActionKey, int] = {}
         self.contexts: set[Digest] = set()
         self._counters = counters
         holds = []
@@ -57,20 +62,18 @@ class Recording:
                     self._add_context(row)
                 case _:
                     self._add_plain(row)
-        earlier = result_ids([hold.key for hold in holds if hold.key not in self.result_ids])
+        earlier = result_ids([hold.key for hold in holds if hold.key not in self._result_ids])
         for hold in holds:
-            self._add_hold(hold, self.result_ids.get(hold.key) or earlier[hold.key])
+            self._add_hold(hold, self._result_ids.get(hold.key) or earlier[hold.key])
 
     def _add_result(self, row: ResultRow) -> None:
         result_id = next(self._counters.results)
-        self.result_ids[row.key] = result_id
+        self._result_ids[row.key] = result_id
         self.tables["results"].append(
-            (result_id, row.key, *row.action, row.run_id, row.context, *astuple(row.usage), row.log)
+            (result_id, row.key, *row.action, row.run_id, row.context, *_usage(row.usage), row.log)
         )
         self.tables["outputs"] += [
-            (result_id, n, made.name, made.shard, made.artifact.path, made.artifact.digest, made.artifact.size)
-            + (made.artifact.executable, made.artifact.tree)
-            for n, made in enumerate(row.outputs)
+            (result_id, n, made.name, made.shard, *_artifact(made.artifact)) for n, made in enumerate(row.outputs)
         ]
         self.tables["inputs"] += [
             (result_id, n, given.role, given.name, given.path, given.digest, *(given.maker or (None, None)))
@@ -81,8 +84,7 @@ class Recording:
         hold_id = next(self._counters.holds)
         self.tables["holds"].append((hold_id, row.profile, *row.action, result_id, row.run_id))
         self.tables["places"] += [
-            (hold_id, made.name, made.shard, made.artifact.path, made.artifact.digest, made.artifact.size)
-            for made in row.outputs
+            (hold_id, n, made.name, made.shard, *_artifact(made.artifact)) for n, made in enumerate(row.outputs)
         ]
 
     def _add_context(self, row: Context) -> None:
@@ -94,20 +96,17 @@ class Recording:
     def _add_plain(self, row: Row) -> None:
         match row:
             case ActionRow():
-                self.tables["actions"].append(
-                    (row.run_id, row.profile, *row.action, row.outcome, row.key, row.reason, float(row.started))
-                    + (*astuple(row.usage), row.log, row.error)
-                )
-            case CheckRow():
-                verdict = row.verdict
-                self.tables["checks"].append(
-                    (row.run_id, row.profile, *row.action, verdict.check, verdict.key, verdict.passed, verdict.detail)
-                    + (float(verdict.wall_s),)
-                )
+                who = row.run_id, row.profile, *row.action
+                cells = row.outcome, row.key, row.reason, row.started, *_usage(row.usage), row.log, row.error
+                self.tables["actions"].append((*who, *cells))
+            case CheckRow(verdict=verdict):
+                who = row.run_id, row.profile, *row.action
+                cells = verdict.check, verdict.key, verdict.passed, verdict.detail, verdict.wall_s
+                self.tables["checks"].append((*who, *cells))
             case FileRow():
                 self.tables["files"].append((next(self._counters.files), row.path, *row.stat, row.digest))
             case RequestRow():
-                self.tables["requests"].append(astuple(row))
+                self.tables["requests"].append(_request(row))
 
 
 def released(

@@ -33,7 +33,8 @@ CREATE TABLE recorded.inputs (
 CREATE TABLE recorded.holds (
     hold_id BIGINT, profile VARCHAR, rule VARCHAR, shard VARCHAR, result_id BIGINT, run_id INTEGER);
 CREATE TABLE recorded.places (
-    hold_id BIGINT, name VARCHAR, shard VARCHAR, path VARCHAR, digest VARCHAR, size BIGINT);
+    hold_id BIGINT, position INTEGER, name VARCHAR, shard VARCHAR, path VARCHAR,
+    digest VARCHAR, size BIGINT, executable BOOLEAN, tree BOOLEAN);
 
 CREATE TABLE recorded.actions (
     run_id INTEGER, profile VARCHAR, rule VARCHAR, shard VARCHAR, outcome VARCHAR, key VARCHAR, reason VARCHAR,
