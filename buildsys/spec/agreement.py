@@ -104,25 +104,19 @@ def _check_outputs_apart(rules: Iterable[Rule]) -> None:
 
 
 def _clash(one: Rule, first: Output, other: Rule, second: Output) -> BuildError:
-    what = f"two outputs of [rule.{one.name}]" if one is other else "two rules"
-    told = [f"{_told(output.place, 'rule', rule.name)}" for rule, output in ((one, first), (other, second))]
+    """The error for two outputs that are, can be, or lie in one another."""
+    told = [_told(output.place, "rule", rule.name) for rule, output in ((one, first), (other, second))]
     if first.pattern == second.pattern:
-        return BuildError(
-            f"{what} make one output" if one is not other else f"{what} are one path",
-            facts=[("output", first.pattern), ("first", told[0]), ("second", told[1])],
-            hint="give one of them another pattern",
-        )
-    nested = first.pattern.count("/") != second.pattern.count("/")
-    return BuildError(
-        f"{what} make one output inside another" if nested else f"{what} can make one output",
-        facts=[
-            ("first", f"{first.pattern}  {told[0]}"),
-            ("second", f"{second.pattern}  {told[1]}"),
-        ],
-        hint="give one of them a folder of its own"
-        if nested
-        else "a shard or a profile may have that name: give one of them another pattern",
-    )
+        problem, hint = "make one output", "give one of them another pattern"
+        facts = [("output", first.pattern), ("first", told[0]), ("second", told[1])]
+    else:
+        facts = [("first", f"{first.pattern}  {told[0]}"), ("second", f"{second.pattern}  {told[1]}")]
+        if first.pattern.count("/") == second.pattern.count("/"):
+            problem, hint = "can make one output", "a shard or a profile may have that name: give one another pattern"
+        else:
+            problem, hint = "make one output inside another", "give one of them a folder of its own"
+    who = f"two rules {problem}" if one is not other else f"two outputs of [rule.{one.name}] clash"
+    return BuildError(who, facts=facts, hint=hint)
 
 
 def _check_sources_safe(texts: Texts, rules: Sequence[Rule], configs: Iterable[str]) -> None:

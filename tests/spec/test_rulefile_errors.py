@@ -428,4 +428,4 @@ def test_outputs_that_can_meet_are_refused(first: str, second: str, problem: str
 
 def test_two_outputs_of_one_rule_are_no_two_rules() -> None:
     error = refused(f"[rule.a]\n{RUN}outputs = {{ o = 'b/o', p = 'b/o' }}\n")
-    assert error.problem == "two outputs of [rule.a] are one path"
+    assert error.problem == "two outputs of [rule.a] clash"
