@@ -25,6 +25,7 @@ from buildsys.run.worker import ENDED, PID, send
 
 PROGRAM = Path(__file__).with_name("worker.py")
 CLOSE_S = 3.0
+SAID_LINES = 5
 WORKERS = ("-P",)
 COMMANDS = ("-I", "-S")
 """Flags of Python: this folder is no place to import from; a zygote that only starts commands needs no packages."""
@@ -153,10 +154,8 @@ class Zygote:
         code = self._process.returncode
         return BuildError(
             f"the interpreter {self.python} can't start workers",
-            facts=[
-                ("ended with", "no answer" if code is None else _exit(code)),
-                *([("it said", said[-1])] if said else []),
-            ],
+            facts=[("ended with", "no answer" if code is None else _exit(code))],
+            excerpt="\n".join(said[-SAID_LINES:]),
             hint="workers need Python 3.11 or later, with modules that import without crashing",
             exit_code=FAILED,
         )

@@ -207,8 +207,10 @@ class Zygote:
             pid, status, usage = os.wait4(-1, os.WNOHANG)
             if not pid:
                 return
+            report = self.children.pop(pid, None)
+            if report is None:
+                continue  # A module that was imported here has left it.
             _signal_group(pid, signal.SIGKILL)
-            report = self.children.pop(pid)
             with contextlib.suppress(OSError):
                 os.write(report, ENDED.pack(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT))
             os.close(report)

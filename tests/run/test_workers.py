@@ -413,8 +413,22 @@ def test_an_interpreter_that_does_not_exist_is_an_error_for_people(space: Space)
 
 def test_a_program_that_is_no_python_is_an_error_for_people(space: Space) -> None:
     space.write("scripts/a.py", "def f(): pass\n")
-    with pytest.raises(BuildError, match="can't start workers"):
-        space.workers().call(space.job("scripts/a.py::f", python="/bin/false"))
+    python = space.write("python", "#!/bin/sh\necho no such flag >&2\nexit 2\n")
+    python.chmod(0o755)
+    with pytest.raises(BuildError, match="can't start workers") as caught:
+        space.workers().call(space.job("scripts/a.py::f", python=str(python)))
+    assert caught.value.facts == (("ended with", "exit code 2"),)
+    assert caught.value.excerpt == "no such flag"
+
+
+def test_a_process_that_an_import_leaves_behind_disturbs_nothing(space: Space) -> None:
+    space.write("lib/littering.py", "import os\n\nif not os.fork():\n    os._exit(0)\n")
+    space.write("scripts/a.py", "def f(): return 1\n")
+    workers = space.workers()
+    env = {"PYTHONPATH": str(space.root / "lib")}
+    for combination in "ab":
+        job = space.job("scripts/a.py::f", combination=combination, preload=("littering",), env=env)
+        assert workers.call(job).value == 1
 
 
 # ---------------------------------------------------------------- logs and commands
