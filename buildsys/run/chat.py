@@ -16,11 +16,9 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
-
 from buildsys.errors import FAILED, USAGE, BuildError
 from buildsys.run.conversation import Ask, Asked, Conversation, Record, Row, text_of, tokens_of
-from buildsys.run.endpoint import Endpoint, Heard, Server, server_words
+from buildsys.run.endpoint import Endpoint, Heard, Server, chat_content, server_words
 from buildsys.run.replies import Reply, ReplyLog
 
 Build = Callable[[list[tuple[Record, list[Any]]]], list[dict[str, Any] | None]]
@@ -171,7 +169,7 @@ class ChatEngine:
         return [settled[n] for n in range(len(asks))]
 
     def _known(self, key: str) -> Reply | None:
-        reply = self._replies.get(key) if key in self._replies else None
+        reply = self._replies.get(key)
         again = reply and reply.kind == "refusal" and self._retry_refused and key not in self._refused_now
         return None if again else reply
 
@@ -375,7 +373,7 @@ class _Call:
         if reply.kind == "reply":
             self.n_good += 1
             if sent:
-                self.n_output_tokens += max(0, tokens_of(msgspec.json.decode(reply.body), "completion_tokens"))
+                self.n_output_tokens += max(0, tokens_of(chat_content(reply.body) or {}, "completion_tokens"))
             return
         self._count_error(reply)
         if not self.n_good and self.n_last_error >= self.alike:

@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from buildsys.digest import digest_of
 from buildsys.errors import BuildError
-from buildsys.run.endpoint import server_error
+from buildsys.run.endpoint import chat_content, mended, server_error, server_words
 from buildsys.run.replies import Reply, json_bytes, request_key
 
 Record = Mapping[str, Any]
@@ -30,18 +28,19 @@ class Row:
     error: Mapping[str, Any] | None
 
     def line(self) -> bytes:
-        """The row as one line of JSON, without its end. Replies are the bytes received, but for line breaks."""
+        """The row as one line of JSON, without its end. Replies are the bytes received, but for what spoils lines."""
         # In valid JSON a line break is always white space between tokens: in a string it has to be escaped.
         replies = b",".join(raw.replace(b"\n", b" ").replace(b"\r", b" ") for raw in self.replies)
         head = json_bytes({"id": self.record_id, "record": self.record, "sample": self.sample})
-        return head[:-1] + b',"replies":[' + replies + b'],"error":' + json_bytes(self.error) + b"}"
+        return mended(head[:-1] + b',"replies":[' + replies + b'],"error":' + json_bytes(self.error) + b"}")
 
 
 @dataclass(frozen=True)
 class Asked:
     """One request of a call, for the manifest. sent: by this call, else it was in the log (or another call sent it).
 
-    started: seconds since 1970. prompt_tokens, output_tokens: -1 where the server did not say.
+    started: seconds since 1970. prompt_tokens, output_tokens: -1 where the server did not say. error: its words, in a
+    refusal.
     """
 
     key: str
@@ -58,6 +57,7 @@ class Asked:
     finish_reason: str
     prompt_tokens: int
     output_tokens: int
+    error: str
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,13 @@ class Conversation:
 
     def __init__(self, record: Record, sample: int) -> None:
         given = record.get("id")
-        self.record_id = digest_of(record) if given is None else str(given)
         try:
             json_bytes(record)
         except (TypeError, ValueError) as error:
-            raise BuildError("a record is not JSON", facts=[("record", self.record_id)], hint=str(error)) from error
+            raise BuildError(
+                "a record is not JSON", facts=[("record", str(given or record))], hint=str(error)
+            ) from error
+        self.record_id = digest_of(record) if given is None else str(given)
         self.record = record
         self.sample = sample
         self.heard: list[Any] = []
@@ -106,7 +108,7 @@ class Conversation:
 
     def take(self, reply: Reply, sent: bool) -> bool:
         """Hear the reply to the last request; False where the conversation is over with it."""
-        content = msgspec.json.decode(reply.body) if reply.kind == "reply" else {}
+        content = chat_content(reply.body) or {}
         self.asked.append(self._told(reply, content, sent))
         if reply.kind == "refusal":
             self._error = {"status": reply.status, **server_error(reply.body)}
@@ -138,6 +140,7 @@ class Conversation:
             finish_reason=text_of(choice.get("finish_reason")),
             prompt_tokens=tokens_of(content, "prompt_tokens"),
             output_tokens=tokens_of(content, "completion_tokens"),
+            error=server_words(reply.body) if reply.kind == "refusal" else "",
         )
 
 

@@ -31,6 +31,11 @@ _REFUSED: Final = frozenset({400, 413, 422})
 _BUSY: Final = frozenset({429, 503})
 _TRANSIENT: Final = frozenset({408, 409, 425})
 _MAX_WORDS: Final = 300
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+# Whole pairs come first and an escaped backslash is one match, so that group 1 is nothing but lone halves.
+_ESCAPE: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
 # A shorter one ("EMPTY", "x") is no secret, and would tear holes into what the server says.
 _MIN_SECRET: Final = 8
 
@@ -70,11 +75,17 @@ class Server:
     """A connection pool to one endpoint. Made anywhere, used and closed in one event loop."""
 
     def __init__(self, endpoint: Endpoint, *, connections: int, connect_timeout_s: float, timeout_s: float) -> None:
-        import httpx2
-        import openai
-
+        try:
+            import aiohttp  # noqa: F401  (without it the client below raises an error of its own)
+            import httpx2
+            import openai
+        except ModuleNotFoundError as error:
+            raise BuildError(
+                "the client that asks chat servers is not installed",
+                facts=[("missing", str(error.name))],
+                hint="pip install 'buildsys[chat]'",
+            ) from error
         self.endpoint = endpoint
-        local = _is_local(endpoint.url)
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.url,
             # The client insists on a key, and would take OPENAI_API_KEY, which is not meant for this server.
@@ -83,7 +94,11 @@ class Server:
             http_client=openai.DefaultAioHttpClient(
                 timeout=httpx2.Timeout(timeout_s, connect=connect_timeout_s),
                 limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
-                trust_env=not local,
+                trust_env=not _is_local(endpoint.url),
+                # A redirect turns a POST into a GET, or leads where nobody meant to send prompts. Without it a plain
+                # address needs no certificates, whose loading is 55 ms of CPU.
+                follow_redirects=False,
+                verify=endpoint.url.startswith("https:"),
             ),
         )
         self._options: Any = {"security": {"bearer_auth": True}}
@@ -131,10 +146,10 @@ class Server:
         return text.replace(key, "[api key]") if len(key) >= _MIN_SECRET else text
 
 
-def chat_content(body: bytes) -> Mapping[str, Any] | None:
+def chat_content(body: bytes) -> dict[str, Any] | None:
     """The decoded body of a whole chat completion; None where it is cut off, not JSON or without choices."""
     try:
-        content = msgspec.json.decode(body)
+        content = msgspec.json.decode(mended(body))
     except (msgspec.MsgspecError, RecursionError):
         return None
     choices = content.get("choices") if isinstance(content, dict) else None
@@ -142,6 +157,16 @@ def chat_content(body: bytes) -> Mapping[str, Any] | None:
         return None
     whole = all(isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices)
     return content if whole else None
+
+
+def mended(text: bytes) -> bytes:
+    """JSON without escaped halves of surrogate pairs, as a character cut in two leaves them: each becomes U+FFFD.
+
+    They are valid JSON, so they are no reason to refuse a reply, but readers of JSON, DuckDB among them, fail on them.
+    """
+    if not _SURROGATE.search(text):
+        return text
+    return _ESCAPE.sub(lambda escape: rb"\ufffd" if escape[1] else escape[0], text)
 
 
 def server_error(body: bytes) -> dict[str, Any]:
