@@ -422,13 +422,24 @@ def test_a_program_that_is_no_python_is_an_error_for_people(space: Space) -> Non
 
 
 def test_a_process_that_an_import_leaves_behind_disturbs_nothing(space: Space) -> None:
-    space.write("lib/littering.py", "import os\n\nif not os.fork():\n    os._exit(0)\n")
+    space.write(
+        "lib/littering.py",
+        """
+        import os
+
+        if not os.fork():
+            os._exit(0)
+        with open("imports.txt", "a") as file:
+            file.write("imported\\n")
+        """,
+    )
     space.write("scripts/a.py", "def f(): return 1\n")
     workers = space.workers()
     env = {"PYTHONPATH": str(space.root / "lib")}
     for combination in "ab":
         job = space.job("scripts/a.py::f", combination=combination, preload=("littering",), env=env)
         assert workers.call(job).value == 1
+    assert lines(space.root / "imports.txt") == ["imported"]
 
 
 # ---------------------------------------------------------------- logs and commands
