@@ -11,17 +11,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from buildsys.model import Shard
+from buildsys.model import Shard, natural_key
 
 _SHARD = "{shard}"
 _SHARD_NAME = "[A-Za-z0-9._-]+"
-_DIGITS = re.compile(r"([0-9]+)")
-
-
-def natural_key(name: str) -> tuple[tuple[str | int, ...], str]:
-    """Sorts 9 before 10, and 09 beside 9."""
-    pieces = _DIGITS.split(name)
-    return tuple(int(piece) if i % 2 else piece for i, piece in enumerate(pieces)), name
 
 
 def matches(root: Path, pattern: str) -> dict[Shard, str]:

@@ -1,0 +1,151 @@
+"""Read-only questions to the published snapshot: SQL, lineage, and what became of an action.
+
+Knows nothing of plans or of a build that may run meanwhile: it sees the last snapshot, which stays as it is while it is
+open.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from buildsys.errors import NO_SUCH_TARGET, BuildError, Place, nearest
+from buildsys.model import ActionId, ActionKey, Outcome, RuleName, Shard
+from buildsys.state.snapshot import snapshot_path
+
+if TYPE_CHECKING:
+    import duckdb
+
+_POINTER = re.compile(r"^LINE (?P<line>\d+): (?P<shown>.*)\n(?P<before> *)\^", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of a query. types: as DuckDB writes them, one a column."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Link:
+    """One thing that a path was made from, or that was made from it.
+
+    depth: actions between the two, 0 for the path itself. kind: "artifact", "source", or the kind of a part of a key
+    ("code", "param", "version" ...). shard: "" where it is the same for several. digest: of bytes and code, value: of
+    all else.
+    """
+
+    depth: int
+    kind: str
+    rule: RuleName
+    shard: Shard
+    name: str
+    path: str
+    digest: str | None
+    value: str | None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How an action ended in one run. started: UTC."""
+
+    run_id: int
+    started: datetime.datetime
+    outcome: Outcome
+    reason: str
+    key: ActionKey | None
+    wall_s: float
+    log: str
+    error: str
+
+
+def connect(root: Path) -> duckdb.DuckDBPyConnection:
+    """The snapshot of the project at `root`; the caller closes it. Relative paths in SQL start at the project.
+
+    Raises BuildError where there is none yet, or where it can't be read.
+    """
+    import duckdb
+
+    path = snapshot_path(root / ".buildsys")
+    if not path.exists():
+        raise BuildError("nothing was built here yet", facts=[("project", str(root))], hint="buildsys build")
+    try:
+        return duckdb.connect(str(path), read_only=True, config={"file_search_path": str(root)})
+    except duckdb.Error as error:
+        raise BuildError(
+            "the manifest's snapshot can't be read",
+            facts=[("file", str(path)), ("reason", str(error))],
+            hint="remove it; the next build that does something publishes it anew",
+        ) from error
+
+
+def sql(root: Path, query: str) -> Answer:
+    """The rows that a SQL query gives. Raises BuildError, with line and column, for a query that is wrong."""
+    import duckdb
+
+    with connect(root) as con:
+        try:
+            found = con.execute(query)
+            described = found.description or []
+            rows = found.fetchall()
+        except duckdb.Error as error:
+            raise _explained(query, str(error)) from error
+    return Answer(tuple(column[0] for column in described), tuple(str(column[1]) for column in described), rows)
+
+
+def lineage(root: Path, path: str, *, down: bool = False) -> list[Link]:
+    """All that the artifact at `path` was made from; or all that was made from the file or config key `path`.
+
+    Nearest first. Raises BuildError, exit 3, for a path of which nothing is known.
+    """
+    with connect(root) as con:
+        rows = con.execute(f"FROM {'downstream' if down else 'upstream'}($1)", [path]).fetchall()
+        if rows:
+            return [Link(*row) for row in rows]
+        known = con.execute("SELECT DISTINCT path FROM edges WHERE path <> '' ORDER BY path").fetchall()
+    if down and (path,) in known:
+        return []
+    what = "was made from" if down else "is known of how to make"
+    raise BuildError(
+        f"nothing {what} {path}", hint=nearest(path, [name for (name,) in known]), exit_code=NO_SUCH_TARGET
+    )
+
+
+def history(root: Path, profile: str, action: ActionId, *, limit: int = 10) -> list[Attempt]:
+    """What became of an action in the last runs that recorded something about it, the newest first."""
+    query = """SELECT run_id, started, outcome, reason, key, wall_s, log, error FROM actions
+               WHERE profile = $1 AND rule = $2 AND shard = $3 ORDER BY run_id DESC LIMIT $4"""
+    with connect(root) as con:
+        return [Attempt(*row) for row in con.execute(query, [profile, *action, limit]).fetchall()]
+
+
+def _explained(query: str, text: str) -> BuildError:
+    """DuckDB's message: "Binder Error: what is wrong! Candidates ...", then the line with a pointer below it."""
+    pointer = _POINTER.search(text)
+    message, *more = [line for line in text[: pointer.start() if pointer else None].splitlines() if line.strip()]
+    problem = (message.partition(": ")[2] or message).rstrip("!.")
+    return BuildError(
+        problem[0].lower() + problem[1:],
+        place=_place(query.splitlines(), pointer) if pointer else None,
+        excerpt=f"{pointer['shown']}\n{' ' * _column(pointer)}^" if pointer else "",
+        hint=" ".join(more),
+    )
+
+
+def _place(lines: Sequence[str], pointer: re.Match[str]) -> Place:
+    """DuckDB cuts long lines at both ends, with dots; the column counts in the whole line."""
+    line, shown, column = int(pointer["line"]), pointer["shown"], _column(pointer)
+    if shown.startswith("...") and line <= len(lines):
+        column += lines[line - 1].find(shown.strip(".")) - 3
+    return Place("query", line, column + 1)
+
+
+def _column(pointer: re.Match[str]) -> int:
+    """Where the pointer is in the line as shown, from 0."""
+    return len(pointer["before"]) - len(f"LINE {pointer['line']}: ")
