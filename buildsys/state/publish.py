@@ -33,12 +33,13 @@ def publish(files: Files, staged: Path, path: str, *, ours: Callable[[Digest], b
     target = files.root / path
     target.parent.mkdir(parents=True, exist_ok=True)
     before = files.look(path)
+    expendable = before is not None and ours(before.digest)
     staged = _beside(staged, target)
     if not os.path.lexists(target):
         os.rename(staged, target)
         return ""
     old = _exchange(staged, target)
-    if before is not None and ours(before.digest) and _is_same(before, old):
+    if before is not None and expendable and _is_same(before, old):
         _remove(old)
         return ""
     kept = _free_name(target)
@@ -68,12 +69,16 @@ def remove(files: Files, path: str, *, ours: Callable[[Digest], bool]) -> bool:
 
 def _beside(staged: Path, target: Path) -> Path:
     """`staged` itself, or a hidden copy next to `target` where that is another file system (no rename reaches it)."""
-    if os.lstat(staged).st_dev == os.stat(target.parent).st_dev:
+    if _same_file_system(staged, target.parent):
         return staged
     near = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     _remove(near)
     shutil.move(staged, near)
     return near
+
+
+def _same_file_system(path: Path, folder: Path) -> bool:
+    return os.lstat(path).st_dev == os.stat(folder).st_dev
 
 
 def _exchange(staged: Path, target: Path) -> Path:

@@ -1,0 +1,49 @@
+"""A project in a scratch folder, and time that passes on its file system."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from buildsys.state.files import Files
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / ".buildsys").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def write(root: Path) -> Callable[..., Path]:
+    """Write a file of the project; gives its path."""
+
+    def write(path: str, content: str | bytes = "content") -> Path:
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+        return target
+
+    return write
+
+
+def tick(root: Path) -> None:
+    """Wait until the file system's clock has moved on, so that what was written so far is older than it."""
+    probe = root / ".buildsys" / "probe"
+    probe.write_bytes(b"")
+    before = probe.stat().st_ctime_ns
+    while True:
+        os.utime(probe)
+        if probe.stat().st_ctime_ns > before + 1_000_000:
+            return
+        time.sleep(0.001)
+
+
+def again(files: Files) -> Files:
+    """A later scan, which knows what the earlier one learned."""
+    rows = {path: (stat, digest) for path, stat, digest in files.learned()}
+    return Files(files.root, {**files._known, **rows})
