@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from buildsys.assess import Assessment, Assessor, Bound
 from buildsys.code.slice import Slice
 from buildsys.digest import digest_of
-from buildsys.errors import FAILED, BuildError, Place
+from buildsys.errors import BuildError, Place
 from buildsys.model import (
     Event,
     Made,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from buildsys.run.endpoint import Endpoint
     from buildsys.run.replies import ReplyLog
 
-_LAST_LINES = 15
+_LAST_LINES = 25
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,10 @@ class Executor:
         try:
             done = self._carried_out(assessment, service_inputs, staging, log)
         except Damaged:
-            error = BuildError(
-                "the store lost an input of it", hint="build again: what made it will run", exit_code=FAILED
-            )
-            done = Executed(error=error.render())
+            lost = BuildError("the store lost an input of it", hint="build again: what made it will run")
+            done = Executed(error=_failed(assessment, lost))
         except BuildError as error:
-            done = Executed(error=error.render())
+            done = Executed(error=_failed(assessment, error))
         return replace(done, started=started, log=log.relative_to(self._root).as_posix())
 
     def cancel(self) -> None:
@@ -170,7 +168,7 @@ class Executor:
         arguments |= {name: self._relative(path) for name, path in paths.items()}
         if rule.services:
             arguments["services"] = {name: urls[name] for name in rule.services}
-        return self._judged(self._workers.call(self._job(assessment, arguments, log)), log)
+        return self._judged(assessment, self._workers.call(self._job(assessment, arguments, log)), log)
 
     def _shell(self, assessment: Assessment, paths: Mapping[str, Path], urls: Mapping[str, str], log: Path) -> Executed:
         prepared = assessment.prepared
@@ -181,7 +179,7 @@ class Executor:
         values |= _values("params", rule.params) | _values("settings", rule.settings)
         values |= {f"services.{name}": url for name, url in urls.items()}
         command = fill_command(rule.command, values, prepared.code, self._freeze)
-        return self._judged(self._workers.shell(command, prepared.env, self._root, log), log)
+        return self._judged(assessment, self._workers.shell(command, prepared.env, self._root, log), log)
 
     def _chat(self, assessment: Assessment, paths: Mapping[str, Path], urls: Mapping[str, str], log: Path) -> Executed:
         from buildsys.run.chat import Cancelled
@@ -204,7 +202,7 @@ class Executor:
         try:
             answered = self._engine().answer(records, build, endpoint, rule.samples, progress)
         except _BadCall as bad:
-            return self._judged(bad.result, log)
+            return self._judged(assessment, bad.result, log)
         except Cancelled:
             return Executed(cancelled=True)
         with open(paths[rule.outputs[0].name], "wb") as file:
@@ -315,7 +313,7 @@ class Executor:
     def _freeze(self, code: Slice) -> Path:
         return self._relative(freeze(code, self._project.state / "frozen"))
 
-    def _judged(self, result: JobResult, log: Path) -> Executed:
+    def _judged(self, assessment: Assessment, result: JobResult, log: Path) -> Executed:
         usage = Usage(result.wall_s, result.cpu_s, result.max_rss)
         if result.ok:
             return Executed(usage=usage)
@@ -325,9 +323,8 @@ class Executor:
             result.error or f"it ended with {result.exit}",
             excerpt=result.traceback or _last_lines(log),
             facts=[("log", self._relative(log).as_posix())],
-            exit_code=FAILED,
         )
-        return Executed(error=error.render(), usage=usage)
+        return Executed(error=_failed(assessment, error), usage=usage)
 
 
 class _BadCall(Exception):
@@ -336,6 +333,17 @@ class _BadCall(Exception):
     def __init__(self, result: JobResult) -> None:
         super().__init__(result.error)
         self.result = result
+
+
+def _failed(assessment: Assessment, error: BuildError) -> str:
+    """The error as that of the action."""
+    return BuildError(
+        f"{assessment.action} failed: {error.problem}",
+        facts=[("because", assessment.decision.reason), *error.facts],
+        place=error.place,
+        excerpt=error.excerpt,
+        hint=error.hint,
+    ).render()
 
 
 def _words(argument: Path | list[Path]) -> str | list[str]:
@@ -361,6 +369,4 @@ def _last_lines(log: Path) -> str:
 
 
 def _bad_record(path: str, line: int, problem: str) -> BuildError:
-    return BuildError(
-        "a record is no JSON object", place=Place(path, line), facts=[("reason", problem)], exit_code=FAILED
-    )
+    return BuildError("a record is no JSON object", place=Place(path, line), facts=[("reason", problem)])

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError, nearest
 from buildsys.model import NO_SHARD, ActionId, Declared, Input, Ref, Rule, RuleName, Service, Shard
-from buildsys.spec.pattern import fill
+from buildsys.spec.pattern import fill, may_meet
 
-SHARD_NAME = r"[A-Za-z0-9._-]+"
+SHARD_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 
 
 @dataclass(frozen=True)
@@ -175,14 +175,16 @@ class Graph:
         return self.origins[source.name]
 
     def _refuse_output_by_path(self, rule: Rule, given: Input, path: str) -> None:
-        for other, output, regex in self._output_patterns:
-            if regex.fullmatch(fill(path, {"profile": self.profile, "shard": "0"}).replace("*", "0")):
-                raise BuildError(
-                    f'input "{given.name}" of [rule.{rule.name}] is an output of [rule.{other}]',
-                    facts=[("path", path)],
-                    place=given.place,
-                    hint=f'write "{Ref(other, output)}", so that it is built first',
-                )
+        """There would be no edge, so the order of the two would be luck."""
+        for other in self.rules.values():
+            for output in other.outputs:
+                if may_meet(path.replace("*", "{any}"), output.pattern):
+                    raise BuildError(
+                        f'input "{given.name}" of [rule.{rule.name}] meets an output of [rule.{other.name}]',
+                        facts=[("input", path), ("output", output.pattern)],
+                        place=given.place,
+                        hint=f'write "{Ref(other.name, output.name)}", so that it is built first',
+                    )
 
     # ------------------------------------------------------------ actions
 

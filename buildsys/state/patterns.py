@@ -14,7 +14,7 @@ from pathlib import Path
 from buildsys.model import Shard, natural_key
 
 _SHARD = "{shard}"
-_SHARD_NAME = "[A-Za-z0-9._-]+"
+_SHARD_NAME = "[A-Za-z0-9_-][A-Za-z0-9._-]*"
 
 
 def matches(root: Path, pattern: str) -> dict[Shard, str]:
