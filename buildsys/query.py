@@ -95,7 +95,7 @@ def sql(root: Path, query: str) -> Answer:
             described = found.description or []
             rows = found.fetchall()
         except duckdb.Error as error:
-            raise _explained(query, str(error)) from error
+            raise explained(query, str(error)) from error
     return Answer(tuple(column[0] for column in described), tuple(str(column[1]) for column in described), rows)
 
 
@@ -125,7 +125,7 @@ def history(root: Path, profile: str, action: ActionId, *, limit: int = 10) -> l
         return [Attempt(*row) for row in con.execute(query, [profile, *action, limit]).fetchall()]
 
 
-def _explained(query: str, text: str) -> BuildError:
+def explained(query: str, text: str) -> BuildError:
     """DuckDB's message: "Binder Error: what is wrong! Candidates ...", then the line with a pointer below it."""
     pointer = _POINTER.search(text)
     message, *more = [line for line in text[: pointer.start() if pointer else None].splitlines() if line.strip()]
