@@ -1,0 +1,157 @@
+"""Requests of `chat` rules, by the server's own count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.behaviour.conftest import Space
+from tests.chat.server import Answer, ChatServer, error_body
+
+RULES = """
+config = "config.toml"
+
+[rule.prompts]
+run     = "scripts/gen.py::prepare"
+params  = { n = "$n", shards = "$shards" }
+outputs = { prompts = "build/{profile}/prompts/{shard}.jsonl" }
+
+[rule.replies]
+each     = { shard = "@prompts[*]" }
+chat     = "scripts/gen.py::build_request"
+inputs   = { prompts = "@prompts" }
+params   = { temperature = "$temperature" }
+endpoint = "$endpoint"
+identity = "test@1"
+secrets  = { api_key = "TEST_API_KEY" }
+outputs  = { replies = "build/{profile}/replies/{shard}.jsonl" }
+
+[rule.samples]
+each    = { shard = "@replies[*]" }
+run     = "scripts/gen.py::extract"
+inputs  = { replies = "@replies" }
+outputs = { samples = "build/{profile}/samples/{shard}.jsonl" }
+[rule.samples.checks]
+reasoned = "SELECT avg((reasoning <> '')::INT) >= 0.9 FROM samples"
+"""
+SCRIPT = """
+import json
+
+def prepare(prompts, *, n, shards):
+    for shard in range(shards):
+        rows = [{"id": f"r{i}", "text": f"question {i}"} for i in range(n) if i * shards // 64 == shard]
+        if rows:
+            (prompts / f"{shard}.jsonl").write_text("".join(json.dumps(row) + "\\n" for row in rows))
+
+def build_request(record, replies, *, temperature):
+    if replies:
+        return None
+    message = {"role": "user", "content": record["text"]}
+    return {"model": "m", "messages": [message], "temperature": temperature}
+
+def extract(replies, samples):
+    with samples.open("w") as file:
+        for line in replies.open():
+            row = json.loads(line)
+            message = row["replies"][0]["choices"][0]["message"] if row["replies"] else {}
+            sample = {"record_id": row["id"], "reasoning": message.get("reasoning_content") or ""}
+            file.write(json.dumps(sample) + "\\n")
+"""
+N = 32
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer() as running:
+        yield running
+
+
+@pytest.fixture
+def chat(space: Space, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Space:
+    monkeypatch.setenv("TEST_API_KEY", "secret-of-the-test")
+    space.write("rules/gen.toml", RULES)
+    space.write("scripts/gen.py", SCRIPT.replace("reasoning_content", "reasoning"))
+    configure(space, server)
+    return space
+
+
+def configure(space: Space, server: ChatServer, *, n: int = N, shards: int = 8, temperature: float = 0.5) -> None:
+    space.write(
+        "config.toml", f'n = {n}\nshards = {shards}\ntemperature = {temperature}\nendpoint = "{server.url}"\n'
+    )
+
+
+def test_every_prompt_is_asked_once_and_never_again(chat: Space, server: ChatServer) -> None:
+    assert chat.build().outcome == "done"
+    assert sorted(server.prompts) == sorted(f"question {n}" for n in range(N))
+    rows = [json.loads(line) for line in chat.read("build/default/replies/1.jsonl").splitlines()]
+    assert [row["id"] for row in rows] == [f"r{n}" for n in range(8, 16)]
+    assert chat.build().ran == []
+    assert len(server.asked) == N
+
+
+def test_mended_parsing_sends_nothing(chat: Space, server: ChatServer) -> None:
+    chat.write("scripts/gen.py", SCRIPT)
+    built = chat.build(keep_going=True)
+    assert built.failed == [f"samples[{n}]" for n in range(4)], "the field has another name: the check says so"
+    assert 'check "reasoned" failed' in built.errors
+    chat.write("scripts/gen.py", SCRIPT.replace("reasoning_content", "reasoning"))
+    built = chat.build()
+    assert built.outcome == "done"
+    assert len(server.asked) == N
+
+
+def test_a_lower_cap_sends_nothing_and_touches_no_shard_but_the_cut_one(chat: Space, server: ChatServer) -> None:
+    chat.build()
+    configure(chat, server, n=20)
+    built = chat.build()
+    assert built.ran == ["prompts", "replies[2]", "samples[2]"]
+    assert not (chat.root / "build/default/samples/3.jsonl").exists()
+    configure(chat, server)
+    assert chat.build().ran == [], "all of it was there before"
+    assert len(server.asked) == N
+
+
+def test_resharding_and_another_address_send_nothing(chat: Space, server: ChatServer) -> None:
+    chat.build()
+    configure(chat, server, shards=13)
+    assert chat.build().outcome == "done"
+    with ChatServer() as other:
+        configure(chat, other, shards=13)
+        assert chat.build().ran == [], "where a server is, is no part of a key"
+        assert other.asked == []
+    assert len(server.asked) == N
+
+
+def test_another_temperature_asks_everything(chat: Space, server: ChatServer) -> None:
+    chat.build()
+    configure(chat, server, temperature=0.7)
+    chat.build()
+    assert len(server.asked) == 2 * N
+
+
+def test_a_refused_request_is_an_error_row_and_is_remembered(chat: Space, server: ChatServer) -> None:
+    server.plan = lambda asked: Answer(400, error_body("too long")) if asked.prompt.endswith(" 9") else Answer()
+    assert chat.build("replies").outcome == "done"
+    rows = [json.loads(line) for line in chat.read("build/default/replies/1.jsonl").splitlines()]
+    assert [row["id"] for row in rows if row["error"]] == ["r9"]
+    assert len(server.asked) == N
+
+
+def test_a_wrong_key_stops_at_once_and_is_named_nowhere(chat: Space, server: ChatServer) -> None:
+    server.plan = lambda asked: Answer(401, error_body("invalid api key"))
+    built = chat.build()
+    assert built.outcome == "failed"
+    assert "invalid api key" in built.errors
+    kept = [path for path in (chat.root / ".buildsys").rglob("*") if path.is_file()]
+    assert kept
+    assert not [path for path in kept if b"secret-of-the-test" in path.read_bytes()]
+
+
+def test_a_build_request_that_fails_names_its_line(chat: Space) -> None:
+    chat.replace("scripts/gen.py", 'record["text"]', 'record["txt"]')
+    built = chat.build()
+    assert "KeyError: 'txt'" in built.errors
+    assert 'record["txt"]' in built.errors
