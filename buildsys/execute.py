@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from buildsys.assess import Assessment, Assessor, Bound
 from buildsys.code.slice import Slice
@@ -33,17 +32,15 @@ from buildsys.model import (
 from buildsys.plan.key import Given
 from buildsys.prepare import Prepared, fill_command, freeze
 from buildsys.project import Project
+from buildsys.run.chat import Cancelled, ChatEngine
+from buildsys.run.conversation import Asked
+from buildsys.run.endpoint import Endpoint
+from buildsys.run.replies import ReplyLog
 from buildsys.run.services import Services
 from buildsys.run.workers import CANCELLED, Job, JobResult, Workers
 from buildsys.staged import targets, written
 from buildsys.state.files import Files
 from buildsys.state.store import Damaged, Store
-
-if TYPE_CHECKING:
-    from buildsys.run.chat import ChatEngine
-    from buildsys.run.conversation import Asked
-    from buildsys.run.endpoint import Endpoint
-    from buildsys.run.replies import ReplyLog
 
 _LAST_LINES = 25
 
@@ -182,8 +179,6 @@ class Executor:
         return self._judged(assessment, self._workers.shell(command, prepared.env, self._root, log), log)
 
     def _chat(self, assessment: Assessment, paths: Mapping[str, Path], urls: Mapping[str, str], log: Path) -> Executed:
-        from buildsys.run.chat import Cancelled
-
         rule = assessment.prepared.rule
         job = self._job(assessment, {}, log)
         records = [record for given in assessment.inputs[0].given for record in self._records(given)]
@@ -269,8 +264,6 @@ class Executor:
 
     def _endpoint(self, prepared: Prepared, urls: Mapping[str, str]) -> Endpoint:
         """Who is asked, and as whom the replies are kept: a service by its key, a URL by the rule's identity."""
-        from buildsys.run.endpoint import Endpoint
-
         rule = prepared.rule
         api_key = prepared.env.get(dict(rule.secrets).get("api_key", ""))
         if rule.endpoint.startswith("service:"):
@@ -280,9 +273,6 @@ class Executor:
 
     def _engine(self) -> ChatEngine:
         """One engine and one log of replies for all shards, opened when the first request is to be made."""
-        from buildsys.run.chat import ChatEngine
-        from buildsys.run.replies import ReplyLog
-
         with self._lock:
             if self._chat_engine is None:
                 replies = ReplyLog(self._project.state / "replies")

@@ -11,7 +11,7 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from posixpath import splitext
 from typing import NoReturn
 
 from buildsys.errors import BuildError, Place, excerpt_of, nearest
@@ -42,7 +42,7 @@ class Config:
 
 def parse_config(path: str, text: str) -> Config:
     """The config in a file of this name. Raises BuildError where the text is not what the suffix says."""
-    match PurePosixPath(path).suffix:
+    match splitext(path)[1]:
         case ".toml":
             tree: Value = parse_toml(path, text).tree
         case ".yaml" | ".yml":
