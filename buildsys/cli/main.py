@@ -6,19 +6,19 @@ The only place where errors for people are printed. A bug is not caught: it show
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 import click
 
 from buildsys.cli.group import COMMANDS, buildsys
+from buildsys.cli.signals import heed_signals
 from buildsys.errors import FAILED, INTERRUPTED, BuildError, nearest
 from buildsys.terminal import error_lines, show
 
 
 def main() -> None:
     """The entry point. Never returns."""
-    _heed_signals()
+    heed_signals()
     code = _code()
     try:
         sys.stdout.flush()
@@ -43,13 +43,6 @@ def _code() -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return _nobody_reads()
-
-
-def _heed_signals() -> None:
-    """A request to end and a lost terminal act like Ctrl-C, unless whoever started the program has them ignored."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
 
 
 def _show(error: BuildError) -> None:

@@ -1,0 +1,75 @@
+"""`buildsys lineage`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import click
+
+from buildsys.cli.command import Command, json_option
+from buildsys.cli.complete import targets as complete_targets
+from buildsys.cli.here import Here, in_project
+from buildsys.cli.output import print_json
+from buildsys.model import natural_key
+from buildsys.query import Link, lineage
+from buildsys.terminal import Line, Span, show
+
+_UNTOLD: Final = ("artifact", "output", "rule", "format")
+"""Kinds that have no line of their own: what every action has, and what its artifacts say already."""
+_FEW: Final = 2
+
+
+@click.command(
+    "lineage",
+    cls=Command,
+    examples=(
+        ("buildsys lineage workspace/build/default/draft", "all that the draft was made from"),
+        ("buildsys lineage --down workspace/data/sample.jsonl", "all that was made from a file"),
+        ("buildsys lineage --down workspace/configs/eagle3.toml", "all that a config decides"),
+    ),
+)
+@click.argument("path", shell_complete=complete_targets)
+@click.option("--down", is_flag=True, help="What was made from the file or the config key PATH.")
+@json_option("Print the links as JSON.")
+@in_project
+def command(here: Here, path: str, down: bool, as_json: bool) -> None:
+    """Say what a file was made from, or what was made from it.
+
+    It tells what was recorded when the file was made, also where the sources have changed since.
+    """
+    links = lineage(here.project.root, here.target(path), down=down)
+    if as_json:
+        print_json(links)
+    else:
+        show(lineage_lines(links), sys.stdout)
+
+
+def lineage_lines(links: list[Link]) -> list[Line]:
+    """A block a rule, nearest first: the artifacts that it made, and below them what it made them with."""
+    lines: list[Line] = []
+    width = max((len(link.rule) for link in links), default=0)
+    for rule in dict.fromkeys(link.rule for link in links):
+        own = [link for link in links if link.rule == rule]
+        paths = [link.path for link in own if link.kind == "artifact"]
+        if paths:
+            lines.append([Span(f"{rule:<{width}}  ", "bold"), *_paths(paths)])
+        for kind in dict.fromkeys(link.kind for link in own):
+            if kind not in _UNTOLD:
+                names = ", ".join(_what(link) for link in own if link.kind == kind)
+                lines.append([Span(f"{'':<{width}}    {kind:<9}", "dim"), Span(names)])
+    return lines
+
+
+def _paths(paths: list[str]) -> list[Span]:
+    """All of a few; of many the first and the last."""
+    ordered = sorted(paths, key=natural_key)
+    if len(ordered) <= _FEW:
+        return [Span(", ".join(ordered))]
+    return [Span(f"{ordered[0]} … {ordered[-1].rpartition('/')[2]}"), Span(f"  {len(ordered):,} artifacts", "dim")]
+
+
+def _what(link: Link) -> str:
+    if link.kind == "source":
+        return link.path
+    return f"{link.name} {link.value}" if link.value is not None else link.name
