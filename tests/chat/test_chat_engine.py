@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -143,7 +144,11 @@ def test_threads_share_one_budget_and_one_log(engine):
     shared = engine(in_flight=5)
     with ChatServer(lambda asked: Answer(delay_s=0.01)) as server, ThreadPoolExecutor(3) as threads:
         shards = [records(*range(start, start + 60)) for start in (0, 20, 40)]
-        calls = [threads.submit(shared.answer, shard, one_turn, Endpoint(server.url, "m")) for shard in shards]
+        # A key of its own gives each call its own pool of connections, so nothing but the budget holds them together.
+        calls = [
+            threads.submit(shared.answer, shard, one_turn, Endpoint(server.url, "m", api_key=f"key {n}"))
+            for n, shard in enumerate(shards)
+        ]
         answered = [call.result() for call in calls]
     assert sorted(server.prompts) == sorted(f"q{n}" for n in range(100))
     assert server.max_in_flight == 5
@@ -228,7 +233,7 @@ def test_cancel_ends_what_runs_and_keeps_what_came(engine):
         with ThreadPoolExecutor(1) as threads:
             call = threads.submit(one.answer, records(*range(20)), one_turn, Endpoint(server.url, "m"))
             while len(server.asked) < 7:
-                pass
+                time.sleep(0.005)
             one.cancel()
             with pytest.raises(Cancelled):
                 call.result(5)
@@ -242,7 +247,7 @@ def test_closing_an_engine_ends_its_calls(engine):
     with ChatServer(lambda asked: Answer(delay_s=60)) as server, ThreadPoolExecutor(1) as threads:
         call = threads.submit(one.answer, records(1), one_turn, Endpoint(server.url, "m"))
         while not server.asked:
-            pass
+            time.sleep(0.005)
         one.close()
         with pytest.raises(Cancelled):
             call.result(5)
@@ -256,7 +261,7 @@ def test_a_request_outlives_the_call_that_began_it_while_another_waits_for_it(en
     with ChatServer(lambda asked: plan[asked.prompt]) as server, ThreadPoolExecutor(2) as threads:
         failing = threads.submit(one.answer, records(1, 2), one_turn, Endpoint(server.url, "m"))
         while len(server.asked) < 2:
-            pass
+            time.sleep(0.005)
         waiting = threads.submit(one.answer, records(1), one_turn, Endpoint(server.url, "m"))
         with pytest.raises(BuildError):
             failing.result()

@@ -151,7 +151,7 @@ def test_refusals_are_asked_again_on_demand_and_once(engine):
     refusing = Answer(400, error_body("no"))
     with ChatServer(lambda asked: refusing if asked.prompt != "q1" else GOOD) as server:
         engine().answer(records(1, 2, 3), one_turn, Endpoint(server.url, "m"))
-        server.plan = lambda asked: refusing if asked.prompt == "q3" else GOOD
+        server.plan = lambda asked: Answer(400, error_body("still no")) if asked.prompt == "q3" else GOOD
         again = engine(retry_refused=True)
         answered = again.answer(records(1, 2, 3), one_turn, Endpoint(server.url, "m"))
         again.answer(records(1, 2, 3), one_turn, Endpoint(server.url, "m"))
