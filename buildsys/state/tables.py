@@ -20,7 +20,7 @@ _READERS: Final = {
     ".json": "read_json({glob}, {columns}, filename = '{file}')",
     ".csv": "read_csv({glob}, union_by_name = true, filename = '{file}')",
 }
-_INFER: Final = "maximum_depth = 2, union_by_name = true"
+_INFER: Final = "union_by_name = true"
 _FILE: Final = "_buildsys_file"
 _OWN: Final = ("profile", "shard", "record_id")
 
@@ -48,7 +48,7 @@ def create_view(con: duckdb.DuckDBPyConnection, table: OutputTable) -> None:
 
 
 def _columns(con: duckdb.DuckDBPyConnection, table: OutputTable) -> dict[str, str]:
-    """Name -> type. What is nested in JSON stays JSON: replies differ too much in shape for one inferred type."""
+    """Name -> type. Objects within JSON stay JSON: replies differ too much in shape for one inferred type."""
     found = con.execute(f"DESCRIBE SELECT * FROM {_reader(table, None)}").fetchall()
     types = {name: kind for name, kind, *_ in found if name != _FILE}
     if PurePosixPath(table.pattern).suffix in (".jsonl", ".json"):
@@ -59,7 +59,7 @@ def _columns(con: duckdb.DuckDBPyConnection, table: OutputTable) -> dict[str, st
 def _json_type(kind: str) -> str:
     if kind == '"NULL"':
         return "VARCHAR"
-    return "JSON" if kind.startswith(("STRUCT", "MAP")) or "JSON" in kind else kind
+    return "JSON" if any(nested in kind for nested in ("STRUCT", "MAP", "JSON")) else kind
 
 
 def _reader(table: OutputTable, columns: dict[str, str] | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from buildsys.state.files import Files
+from tests.state import small
 
 
 @pytest.fixture
@@ -29,6 +31,21 @@ def write(root: Path) -> Callable[..., Path]:
         return target
 
     return write
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small project after its three runs, to be copied."""
+    folder = tmp_path_factory.mktemp("built")
+    small.build(folder).close()
+    return folder
+
+
+@pytest.fixture
+def project(root: Path, built: Path) -> Path:
+    """A project of its own as `small` describes it, its manifest closed."""
+    shutil.copytree(built, root, dirs_exist_ok=True)
+    return root
 
 
 def tick(root: Path) -> None:
