@@ -224,7 +224,7 @@ def _wrap_reasoning(reasoning: list[int], prompt: list[int], marks: Marks, cut: 
 def _round_trip(row: Json, reply: list[int], tokenizer: PreTrainedTokenizerBase, marks: Marks) -> bool:
     """Whether the ids say what the texts say, and are as many as the server counted, give or take the turn's end."""
     body = [token for token in reply if token not in (marks.think, marks.end_think, marks.turn_end)]
-    spoken = "".join(tokenizer.decode(body, clean_up_tokenization_spaces=False).split())
+    spoken = "".join(str(tokenizer.decode(body, clean_up_tokenization_spaces=False)).split())
     expected = "".join((row["reasoning"] + row["answer"]).split())
     counted = row["completion_tokens"]
     return spoken == expected and (counted is None or counted in (len(reply), len(reply) - 1))

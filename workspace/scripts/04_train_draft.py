@@ -74,10 +74,10 @@ def train(
     records, taps = _records(hidden_states)
     model = _verifier(str(verifier))
     student = make_draft(model, **load_file(mapping))
-    teacher = Teacher(model.get_decoder().norm, model.get_output_embeddings().weight.detach().float())
+    teacher = Teacher(model.get_decoder().norm, model.get_output_embeddings().get_parameter("weight"))
     batches = _batches(records, batch, random.Random(seed))
     points = fit(student, teacher, batches, steps, lr, [ttt_decay**step for step in range(ttt_steps)], log_every)
-    eagle3.save(draft, student, verifier_name, model.config.architectures[0], taps, proposed)
+    eagle3.save(draft, student, verifier_name, type(model).__name__, taps, proposed)
     curve.write_text(json.dumps(points, indent=1) + "\n")
     draw(points, plot)
 
@@ -103,7 +103,7 @@ def make_draft(model: PreTrainedModel, d2t: Tensor, t2d: Tensor) -> Eagle3:
         draft_vocab_size=len(d2t),
     )
     draft = Eagle3(shape, d2t, t2d)
-    draft.start_from(model.get_input_embeddings().weight, model.get_output_embeddings().weight)
+    draft.start_from(model.get_input_embeddings(), model.get_output_embeddings())
     return draft
 
 

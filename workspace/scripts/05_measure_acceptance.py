@@ -42,16 +42,21 @@ def measure(
     verifier: Path,
     heldout: Path,
     report: Path,
-    table: Path,
+    summary: Path,
     plot: Path,
     *,
     prompts: int,
+    untrained_prompts: int,
     k: int,
     max_tokens: int,
     seed: int,
     threads: int,
 ) -> None:
-    """Report as JSON, table as Markdown, picture as PNG. k: length of a drafted chain; prompts: how many are asked."""
+    """Report as JSON, summary as a Markdown table, picture as PNG.
+
+    prompts: how many are asked, from the start of `heldout`; untrained_prompts: the untrained draft gets fewer, as it
+    takes a verifier step for every token. k: length of a drafted chain.
+    """
     torch.set_num_threads(threads)
     model, tokenizer = _verifier(str(verifier))
     lines = heldout.read_text(encoding="utf-8").splitlines()[:prompts]
@@ -60,12 +65,13 @@ def measure(
     plain = [greedy(model, prompt, max_tokens, end) for prompt in asked]
     taps = json.loads((draft / "config.json").read_text())["eagle_aux_hidden_state_layer_ids"]
     found = {}
-    for name, student in {"trained": eagle3.load(draft), "untrained": untrained(draft, model, seed)}.items():
-        runs = [speculative(model, student, prompt, taps, k, max_tokens, end) for prompt in asked]
-        found[name] = summarize(runs, plain, k)
+    fresh, few = untrained(draft, model, seed), min(prompts, untrained_prompts)
+    for name, student, count in (("trained", eagle3.load(draft), len(asked)), ("untrained", fresh, few)):
+        runs = [speculative(model, student, prompt, taps, k, max_tokens, end) for prompt in asked[:count]]
+        found[name] = summarize(runs, plain[:count], k)
     numbers = {"k": k, "max_tokens": max_tokens, **{name: asdict(one) for name, one in found.items()}}
     report.write_text(json.dumps(numbers, indent=2) + "\n")
-    table.write_text(markdown(found))
+    summary.write_text(markdown(found))
     draw(found, plot)
 
 
@@ -89,7 +95,7 @@ def untrained(draft: Path, model: PreTrainedModel, seed: int) -> Eagle3:
     torch.manual_seed(seed)
     trained = eagle3.load(draft)
     fresh = Eagle3(trained.shape, trained.d2t, trained.t2d)
-    fresh.start_from(model.get_input_embeddings().weight, model.get_output_embeddings().weight)
+    fresh.start_from(model.get_input_embeddings(), model.get_output_embeddings())
     return fresh.eval()
 
 

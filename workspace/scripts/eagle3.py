@@ -123,11 +123,11 @@ class Eagle3(nn.Module):
         self.register_buffer("d2t", d2t)
         self.register_buffer("t2d", t2d)
 
-    def start_from(self, embeddings: Tensor, head: Tensor) -> None:
-        """Takes the verifier's embeddings [V, H], for ever, and its output rows [V, H] to begin with."""
+    def start_from(self, embedding: nn.Module, head: nn.Module) -> None:
+        """Takes the weights [V, H] of the verifier's embedding, for ever, and its output rows to begin with."""
         with torch.no_grad():
-            self.embed_tokens.weight.copy_(embeddings)
-            self.lm_head.weight.copy_(head[self.t2d])
+            self.embed_tokens.weight.copy_(embedding.get_parameter("weight"))
+            self.lm_head.weight.copy_(head.get_parameter("weight")[self.t2d])
 
     def decode(
         self, ids: Tensor, features: Tensor, positions: Tensor, past: KeysValues | None = None

@@ -6,6 +6,7 @@ Llama with tied embeddings and a byte-level BPE. Knows nothing of how the model 
 
 import json
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -37,7 +38,7 @@ def write_gguf(path: Path, model: LlamaForCausalLM, tokenizer: PreTrainedTokeniz
 
 
 def _add_shape(writer: gguf.GGUFWriter, model: LlamaForCausalLM) -> None:
-    config = model.config
+    config: Any = model.config
     writer.add_name("verifier")
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
@@ -60,7 +61,7 @@ def _add_vocabulary(writer: gguf.GGUFWriter, tokenizer: PreTrainedTokenizerFast)
     kind = {None: gguf.TokenType.NORMAL, True: gguf.TokenType.CONTROL, False: gguf.TokenType.USER_DEFINED}
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(tokenizer.convert_ids_to_tokens(range(len(tokenizer))))
+    writer.add_token_list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
     writer.add_token_types([kind[added.get(index)] for index in range(len(tokenizer))])
     writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])
     writer.add_eos_token_id(tokenizer.eos_token_id)
@@ -71,7 +72,8 @@ def _add_vocabulary(writer: gguf.GGUFWriter, tokenizer: PreTrainedTokenizerFast)
 
 def _tensors(model: LlamaForCausalLM) -> list[tuple[str, np.ndarray]]:
     """GGUF names and float32 values, in the order of the layers. No `output.weight`: the embeddings are tied."""
-    weights, config = model.state_dict(), model.config
+    weights = model.state_dict()
+    config: Any = model.config
     tensors = [("token_embd.weight", _array(weights["model.embed_tokens.weight"]))]
     tensors.append(("output_norm.weight", _array(weights["model.norm.weight"])))
     for layer in range(config.num_hidden_layers):

@@ -13,6 +13,7 @@ and ModelOpt say k - 1 for the same tensor). The file's metadata tells boundarie
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -34,7 +35,7 @@ class Record:
     last: Tensor
 
 
-def write(path: Path, tensors: dict[str, Tensor], about: dict[str, object]) -> None:
+def write(path: Path, tensors: dict[str, Tensor], about: Mapping[str, object]) -> None:
     """Saves one shard. `about` is one metadata entry: several would be written in an order that varies by process."""
     save_file(tensors, path, metadata={"about": json.dumps({"format": FORMAT, **about}, sort_keys=True)})
 

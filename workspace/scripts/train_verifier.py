@@ -22,6 +22,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 PAD, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 THINK, END_THINK = "<think>", "</think>"
 CONTEXT = 512
+NO_LOSS = -100
+
+# Rows of bare sums: a problem holds two equations in 60 tokens, a drill ten. Without them 87 % are right, not 98.
+DRILL_ROUNDS, DRILL_SUMS = 3, 10
+Row = tuple[list[int], list[int]]
 
 # ChatML. The reasoning of an earlier turn is left out when a later one is asked, as the large models' templates do.
 CHAT_TEMPLATE = """\
@@ -46,7 +51,8 @@ def train(
     taught = problems("verifier", problem_count, seed)
     tokenizer = make_tokenizer(taught, vocab_size)
     model = make_model(tokenizer)
-    loss = _fit(model, [_encode(problem, tokenizer) for problem in taught], steps, batch, lr, seed)
+    rows = [_encode(problem, tokenizer) for problem in taught] + _drills(taught, tokenizer, random.Random(seed))
+    loss = _fit(model, rows, steps, batch, lr, seed)
     model.save_pretrained(verifier)
     tokenizer.save_pretrained(verifier)
     write_gguf(verifier / "model.gguf", model, tokenizer)
@@ -94,12 +100,31 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
     return LlamaForCausalLM(config)
 
 
-def _encode(problem: Problem, tokenizer: PreTrainedTokenizerFast) -> tuple[list[int], int]:
-    """Token ids of question and reply, and how many of them are the question's."""
+def _encode(problem: Problem, tokenizer: PreTrainedTokenizerFast) -> Row:
+    """Token ids of question and reply, and their labels; the question carries no loss (-100)."""
     prompt = _prompt(problem, tokenizer)
     reply = f"{THINK}{problem.reasoning}{END_THINK}{problem.answer}{TURN_END}"
     prompt_ids = tokenizer.encode(prompt)
-    return prompt_ids + tokenizer.encode(reply), len(prompt_ids)
+    reply_ids = tokenizer.encode(reply)
+    return prompt_ids + reply_ids, [NO_LOSS] * len(prompt_ids) + reply_ids
+
+
+def _drills(taught: list[Problem], tokenizer: PreTrainedTokenizerFast, rng: random.Random) -> list[Row]:
+    """The sums and differences of all problems in random order, with loss on their results alone."""
+    found = [sums for problem in taught for sums in re.findall(r"(\d+ [+-] \d+ =)( \d+)", problem.reasoning)]
+    rows = []
+    for _ in range(DRILL_ROUNDS):
+        rng.shuffle(found)
+        for start in range(0, len(found), DRILL_SUMS):
+            ids: list[int] = []
+            labels: list[int] = []
+            for question, result in found[start : start + DRILL_SUMS]:
+                asked, told = tokenizer.encode(f" {question}"), tokenizer.encode(result)
+                stop = tokenizer.encode(".")
+                ids += asked + told + stop
+                labels += [NO_LOSS] * len(asked) + told + [NO_LOSS] * len(stop)
+            rows.append((ids, labels))
+    return rows
 
 
 def _prompt(problem: Problem, tokenizer: PreTrainedTokenizerFast) -> str:
@@ -107,9 +132,7 @@ def _prompt(problem: Problem, tokenizer: PreTrainedTokenizerFast) -> str:
     return str(tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
 
 
-def _fit(
-    model: LlamaForCausalLM, rows: list[tuple[list[int], int]], steps: int, batch: int, lr: float, seed: int
-) -> float:
+def _fit(model: LlamaForCausalLM, rows: list[Row], steps: int, batch: int, lr: float, seed: int) -> float:
     """Trains in place; the mean loss of the last 100 steps in nats a token. Small batches matter more than tokens."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.95), weight_decay=0.05)
     warm = max(1, steps // 20)
@@ -130,18 +153,18 @@ def _fit(
     return sum(losses[-100:]) / len(losses[-100:])
 
 
-def _batches(rows: list[tuple[list[int], int]], batch: int, rng: random.Random) -> Iterator[tuple[Tensor, Tensor]]:
-    """Endless (ids, labels), both (batch, longest) int64, padded right; the question carries no loss (-100)."""
+def _batches(rows: list[Row], batch: int, rng: random.Random) -> Iterator[tuple[Tensor, Tensor]]:
+    """Endless (ids, labels), both (batch, longest) int64, padded right."""
     while True:
         rng.shuffle(rows)
         for start in range(0, len(rows) - batch + 1, batch):
             chosen = rows[start : start + batch]
             width = max(len(ids) for ids, _ in chosen)
             ids = torch.zeros(batch, width, dtype=torch.int64)
-            labels = torch.full((batch, width), -100)
-            for row, (tokens, n_prompt) in enumerate(chosen):
+            labels = torch.full((batch, width), NO_LOSS)
+            for row, (tokens, taught) in enumerate(chosen):
                 ids[row, : len(tokens)] = torch.tensor(tokens)
-                labels[row, n_prompt : len(tokens)] = torch.tensor(tokens[n_prompt:])
+                labels[row, : len(tokens)] = torch.tensor(taught)
             yield ids, labels
 
 
@@ -157,7 +180,7 @@ def accuracy(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, unseen
             input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], max_new_tokens=96, do_sample=False
         )
         for problem, output in zip(asked, outputs[:, inputs["input_ids"].shape[1] :], strict=True):
-            reply = tokenizer.decode(output).replace(PAD, "")
+            reply = str(tokenizer.decode(output)).replace(PAD, "")
             match = re.fullmatch(r"<think>([^<]+)</think>([^<]+)<\|im_end\|>", reply)
             formed += match is not None
             right += match is not None and re.findall(r"\d+", match[2]) == [str(problem.result)]
