@@ -31,8 +31,8 @@ def project(tmp_path, built):
     return tmp_path
 
 
-def test_sql_gives_columns_types_and_rows(project):
-    answer = sql(project, "SELECT run_id, outcome FROM runs ORDER BY run_id")
+def test_sql_gives_columns_types_and_rows(built):
+    answer = sql(built, "SELECT run_id, outcome FROM runs ORDER BY run_id")
     assert (answer.columns, answer.types) == (("run_id", "outcome"), ("INTEGER", "VARCHAR"))
     assert answer.rows == [(1, "done"), (2, "failed"), (3, "killed")]
 
@@ -47,16 +47,16 @@ def test_sql_gives_columns_types_and_rows(project):
         ("INSERT INTO recorded.ends VALUES (1, 1, '')", "cannot execute statement of type", None),
     ],
 )
-def test_a_wrong_query_is_an_error_with_its_place(project, query, problem, place):
+def test_a_wrong_query_is_an_error_with_its_place(built, query, problem, place):
     with pytest.raises(BuildError) as wrong:
-        sql(project, query)
+        sql(built, query)
     assert wrong.value.problem.startswith(problem)
     assert wrong.value.place == place
 
 
-def test_a_wrong_name_gets_a_hint(project):
+def test_a_wrong_name_gets_a_hint(built):
     with pytest.raises(BuildError) as wrong:
-        sql(project, "SELECT run FROM runs")
+        sql(built, "SELECT run FROM runs")
     assert '"run_id"' in wrong.value.hint
 
 
@@ -79,8 +79,8 @@ def names(links: list[Link], kind: str) -> set[str]:
     return {link.path if link.path else link.name for link in links if link.kind == kind}
 
 
-def test_the_lineage_of_a_draft_reaches_prompts_scripts_and_settings(project):
-    links = lineage(project, DRAFT)
+def test_the_lineage_of_a_draft_reaches_prompts_scripts_and_settings(built):
+    links = lineage(built, DRAFT)
     assert links[0] == Link(0, "artifact", "draft", "", "draft", DRAFT, links[0].digest, None)
     assert names(links, "source") == {small.SOURCE}
     assert names(links, "code") == {small.SCRIPT}
@@ -90,51 +90,51 @@ def test_the_lineage_of_a_draft_reaches_prompts_scripts_and_settings(project):
     assert [link.depth for link in links] == sorted(link.depth for link in links)
 
 
-def test_a_draft_was_made_from_the_replies_of_its_time(project):
+def test_a_draft_was_made_from_the_replies_of_its_time(built):
     """Run 2 made shard 1 of the replies anew, and nothing downstream."""
     then = small.made(small.action("replies", "1"), 1).artifact.digest
     now = small.made(small.action("replies", "1"), 2).artifact.digest
-    digests = {link.digest for link in lineage(project, DRAFT)}
+    digests = {link.digest for link in lineage(built, DRAFT)}
     assert then in digests
     assert now not in digests
-    assert [link.value for link in lineage(project, f"{small.BUILD}/replies/1.jsonl") if link.kind == "param"] == [
+    assert [link.value for link in lineage(built, f"{small.BUILD}/replies/1.jsonl") if link.kind == "param"] == [
         "int 128",
         "int 2",
     ]
 
 
-def test_the_lineage_of_a_shard_holds_no_other_shard(project):
-    paths = names(lineage(project, f"{small.BUILD}/tokens/0.parquet"), "artifact")
+def test_the_lineage_of_a_shard_holds_no_other_shard(built):
+    paths = names(lineage(built, f"{small.BUILD}/tokens/0.parquet"), "artifact")
     files = "tokens/0.parquet", "samples/0.parquet", "replies/0.jsonl", "prompts/0.jsonl"
     assert paths == {f"{small.BUILD}/{file}" for file in files}
 
 
-def test_folders_can_be_asked_for_above_and_below_an_artifact(project):
-    assert names(lineage(project, f"{DRAFT}/model.safetensors"), "source") == {small.SOURCE}
-    assert {link.path for link in lineage(project, f"{small.BUILD}/tokens/") if link.depth == 0} == {
+def test_folders_can_be_asked_for_above_and_below_an_artifact(built):
+    assert names(lineage(built, f"{DRAFT}/model.safetensors"), "source") == {small.SOURCE}
+    assert {link.path for link in lineage(built, f"{small.BUILD}/tokens/") if link.depth == 0} == {
         f"{small.BUILD}/tokens/{n}.parquet" for n in "01"
     }
 
 
 @pytest.mark.parametrize("start", [small.SOURCE, small.SCRIPT, "sampling.max_tokens", "sampling", "workspace/data"])
-def test_what_comes_of_a_source_a_script_or_a_setting_reaches_the_draft(project, start):
-    assert DRAFT in names(lineage(project, start, down=True), "artifact")
+def test_what_comes_of_a_source_a_script_or_a_setting_reaches_the_draft(built, start):
+    assert DRAFT in names(lineage(built, start, down=True), "artifact")
 
 
-def test_what_comes_of_one_shard_holds_no_other_shard(project):
-    paths = names(lineage(project, f"{small.BUILD}/replies/0.jsonl", down=True), "artifact")
+def test_what_comes_of_one_shard_holds_no_other_shard(built):
+    paths = names(lineage(built, f"{small.BUILD}/replies/0.jsonl", down=True), "artifact")
     assert f"{small.BUILD}/samples/0.parquet" in paths
     assert f"{small.BUILD}/samples/1.parquet" not in paths
 
 
-def test_nothing_comes_of_the_last_artifact(project):
-    assert lineage(project, DRAFT, down=True) == []
+def test_nothing_comes_of_the_last_artifact(built):
+    assert lineage(built, DRAFT, down=True) == []
 
 
-def test_an_unknown_path_is_an_error_with_the_nearest_one(project):
+def test_an_unknown_path_is_an_error_with_the_nearest_one(built):
     for down in (False, True):
         with pytest.raises(BuildError) as unknown:
-            lineage(project, "workspace/build/default/drafd", down=down)
+            lineage(built, "workspace/build/default/drafd", down=down)
         assert unknown.value.exit_code == NO_SUCH_TARGET
         assert unknown.value.hint == f'did you mean "{DRAFT}"?'
 
@@ -173,14 +173,14 @@ def test_an_ephemeral_output_is_followed_by_the_key_of_its_action(project, monke
     assert names(lineage(project, f"{small.BUILD}/user.json"), "source") == {small.SOURCE}
 
 
-def test_two_runs_are_compared_by_settings_code_versions_and_outputs(project):
-    rows = sql(project, "SELECT rule, shard, kind, name, a, b FROM compare(1, 2) WHERE kind <> 'code'").rows
+def test_two_runs_are_compared_by_settings_code_versions_and_outputs(built):
+    rows = sql(built, "SELECT rule, shard, kind, name, a, b FROM compare(1, 2) WHERE kind <> 'code'").rows
     assert rows[:2] == [
         ("replies", "", "param", "max_tokens", "int 64", "int 128 | int 64"),
         ("replies", "", "version", "numpy", "2.1.0", "2.1.0 | 2.2.0"),
     ]
     assert [row[:4] for row in rows[2:]] == [("replies", "1", "output", "replies")]
-    assert sql(project, "FROM compare(1, 1)").rows == []
+    assert sql(built, "FROM compare(1, 1)").rows == []
 
 
 def test_profiles_are_compared_as_if_they_had_one_name(project):
@@ -210,15 +210,15 @@ def under_profile(rows, profile):
         yield row
 
 
-def test_the_history_of_an_action_is_newest_first(project):
-    attempts = history(project, "default", small.action("replies", "0"))
+def test_the_history_of_an_action_is_newest_first(built):
+    attempts = history(built, "default", small.action("replies", "0"))
     assert [(one.run_id, one.outcome, one.reason) for one in attempts] == [
         (2, "failed", "its params changed"),
         (1, "ran", "new"),
     ]
     assert attempts[0].error == "error: the server answers 500"
-    assert history(project, "default", small.action("replies", "0"), limit=1) == attempts[:1]
-    assert history(project, "other", small.action("replies", "0")) == []
+    assert history(built, "default", small.action("replies", "0"), limit=1) == attempts[:1]
+    assert history(built, "other", small.action("replies", "0")) == []
 
 
 def test_query_is_imported_without_duckdb():

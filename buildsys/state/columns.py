@@ -37,7 +37,7 @@ def _insert_lists(con: duckdb.DuckDBPyConnection, table: str, columns: list[list
     args: list[Any] = []
     values = []
     for n, column in enumerate(columns, start=1):
-        is_constant = n > 1 and column.count(column[0]) == len(column)
+        is_constant = column.count(column[0]) == len(column) and (n > 1 or len(column) == 1)
         args.append(column[0] if is_constant else column)
         values.append(f"${n}" if is_constant else f"unnest(${n})")
     con.execute(f"INSERT INTO {table} SELECT {', '.join(values)}", args)

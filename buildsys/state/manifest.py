@@ -52,6 +52,7 @@ _PARTS = """
     FROM one JOIN recorded.inputs i USING (result_id) WHERE i.role = 'input'
     ORDER BY ALL
 """
+_SHORT_KEYS = "SELECT DISTINCT ('0x' || left(key, 15))::BIGINT FROM recorded.results"
 _INPUTS = """
     SELECT r.key, i.name, i.digest, i.path FROM recorded.inputs i JOIN recorded.results r USING (result_id)
     WHERE i.role = 'input' AND r.result_id IN (
@@ -130,6 +131,10 @@ class Manifest:
         rows = self._fetch(_PARTS, key)
         return tuple(Part(kind, name, value, path) for _, _, kind, name, value, path in rows)
 
+    def short_keys(self) -> set[int]:
+        """`short_key` of every key that has a result."""
+        return {short for (short,) in self._fetch(_SHORT_KEYS)}
+
     def context(self, context: Digest) -> tuple[Part, ...]:
         """The parts that the keys of a rule's actions share, by their digest."""
         query = "SELECT kind, name, value, path FROM recorded.contexts WHERE context = $1 ORDER BY position"
@@ -178,7 +183,7 @@ class Manifest:
             if table.view not in kept or self._shown.get(table) == newest[table.rule]:
                 continue
             try:
-                create_view(self._con, table)
+                create_view(self._con, self._state.parent, table)
             except duckdb.Error as error:
                 self.notices.append(f"the view {table.view} shows an earlier state or nothing: {error}")
             else:
@@ -250,6 +255,11 @@ class Manifest:
         for (view,) in self._fetch(query):
             if view not in kept and view not in PUBLIC:
                 self._con.execute(f'DROP VIEW "{view}"')
+
+
+def short_key(key: ActionKey) -> int:
+    """The first 60 bits: small in memory, and hardly ever the same for two keys."""
+    return int(key[:15], 16)
 
 
 def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, list[str]]:

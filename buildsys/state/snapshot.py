@@ -23,6 +23,10 @@ NAME: Final = "manifest.duckdb"
 STORAGE: Final = "v1.4.0"
 """The storage format that the snapshot can be read with; 2.0's default can't be read by 1.x tools."""
 
+_DAMAGED: Final = ("Corrupt database file", "Could not read enough bytes")
+_UNREADABLE: Final = (*_DAMAGED, "not a valid DuckDB database file", "WAL", "checksum")
+"""What DuckDB says where the content of a file is wrong; it has no class of exceptions for that."""
+
 _COPY: Final = "import shutil, sys; shutil.copyfile(sys.argv[1], sys.argv[2])"
 
 
@@ -50,8 +54,8 @@ def attach(path: Path) -> duckdb.DuckDBPyConnection:
 
 
 def is_damage(error: Exception) -> bool:
-    """The bytes on disk are not those that DuckDB wrote, as it says while it reads them."""
-    return any(text in str(error) for text in ("Corrupt database file", "Could not read enough bytes"))
+    """A query failed since the bytes on disk are not those that DuckDB wrote."""
+    return any(text in str(error) for text in _DAMAGED)
 
 
 def recover(state: Path, error: Exception) -> str:
@@ -112,16 +116,17 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _refuse(live: Path, error: Exception) -> None:
+    """Raise BuildError for what is wrong around the file, not in it: then nothing must be put aside."""
+    import duckdb
+
     text = str(error)
+    facts = [("file", str(live)), ("reason", text)]
     if "set lock" in text:
-        raise BuildError(
-            "another process has the manifest open",
-            facts=[("file", str(live)), ("reason", text)],
-            hint="end it; look at the snapshot with buildsys sql, never at the live file",
-            exit_code=LOCKED,
-        ) from error
-    if "Cannot open file" in text or "storage version" in text:
-        raise BuildError("the manifest can't be opened", facts=[("file", str(live)), ("reason", text)]) from error
+        hint = "end it; look at the snapshot with buildsys sql, never at the live file"
+        raise BuildError("another process has the manifest open", facts=facts, hint=hint, exit_code=LOCKED) from error
+    is_outside = isinstance(error, duckdb.OutOfMemoryException | duckdb.IOException)
+    if "storage version" in text or (is_outside and not any(damage in text for damage in _UNREADABLE)):
+        raise BuildError("the manifest can't be opened", facts=facts) from error
 
 
 def _is_sound(path: Path) -> bool:

@@ -229,6 +229,16 @@ def test_with_the_snapshot_damaged_too_the_manifest_starts_empty(project):
     manifest.close()
 
 
+def test_a_full_disk_is_no_damage_and_nothing_is_put_aside(project, monkeypatch):
+    def full(path):
+        raise duckdb.IOException('IO Error: Could not write file "manifest.duckdb": No space left on device')
+
+    monkeypatch.setattr(manifest_module, "attach", full)
+    with pytest.raises(BuildError, match="the manifest can't be opened"):
+        Manifest.open(project / ".buildsys")
+    assert [path.name for path in (project / ".buildsys" / "live").iterdir()] == ["manifest.duckdb"]
+
+
 def test_another_process_that_has_it_open_is_named_and_nothing_is_put_aside(root):
     with running(LOOP, root / ".buildsys") as writer:
         writer.stdout.readline()

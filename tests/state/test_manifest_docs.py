@@ -25,13 +25,13 @@ def test_every_public_view_and_macro_has_a_section():
 
 
 @pytest.mark.parametrize(("name", "section"), SECTIONS, ids=[name for name, _ in SECTIONS])
-def test_the_columns_are_those_on_the_page(project, name, section):
+def test_the_columns_are_those_on_the_page(built, name, section):
     documented = re.findall(r"^\| `(\w+)` \| ([A-Z\[\]]+) \|", section, re.MULTILINE)
-    with connect(project) as con:
+    with connect(built) as con:
         described = con.execute(f"DESCRIBE FROM {ARGUMENTS.get(name, name)}").fetchall()
     assert documented == [(column, kind) for column, kind, *_ in described]
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_each_question_has_an_answer(project, query):
-    assert sql(project, query).rows
+def test_each_question_has_an_answer(built, query):
+    assert sql(built, query).rows

@@ -50,6 +50,14 @@ def test_a_missing_file_takes_only_its_own_rows(root, manifest):
     assert {row[1] for row in sql(root, "FROM samples").rows} == {"1"}
 
 
+def test_files_that_are_gone_do_not_hide_the_others_at_publication(root, manifest):
+    (root / small.BUILD / "replies" / "1.jsonl").unlink()
+    manifest.commit(small.done(small.action("replies", "0"), 7, 2, ()))
+    manifest.publish(small.TABLES)
+    assert manifest.notices == []
+    assert {row[1] for row in sql(root, "FROM replies").rows} == {"0"}
+
+
 def test_outputs_with_other_columns_than_before_are_shown(root, manifest):
     path = root / small.BUILD / "samples" / "0.parquet"
     manifest._con.execute(f"COPY (SELECT 'n' AS record_id, 1 AS length) TO '{path}'")
