@@ -55,14 +55,26 @@ class Asking:
         """Print the rows as a table: cut to the terminal, in full where it goes elsewhere."""
         terminal = sys.stdout.isatty()
         with self._explained(statement):
-            found = self._con.sql(statement)
+            found = self._relation(statement)
             if found is not None:
                 width = shutil.get_terminal_size().columns if terminal else _MANY
                 found.show(max_width=width, max_rows=_MOST_ROWS if terminal else _MANY)
 
     def write_parquet(self, statement: str, path: Path) -> None:
         with self._explained(statement):
-            self._con.sql(statement).write_parquet(str(path))
+            found = self._relation(statement)
+            if found is not None:
+                found.write_parquet(str(path))
+
+    def _relation(self, statement: str) -> duckdb.DuckDBPyRelation | None:
+        """None for a statement without rows."""
+        import duckdb
+
+        try:
+            return self._con.sql(statement)
+        except (duckdb.BinderException, duckdb.CatalogException):
+            self._con.execute(statement)  # fails alike before anything is done, and says where
+            raise
 
     def follow(self) -> bool:
         """Take the newest snapshot; True where it is another than before. What the session made for itself stays."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from buildsys.model import RuleName
 from buildsys.phrases import listed
-from buildsys.survey import Fate, Planned
+from buildsys.survey import Fate, Planned, Survey
 from buildsys.terminal import Line, Span, Style, error_lines
 
 WORDS: Final[dict[Fate, tuple[str, str, Style]]] = {
@@ -32,8 +33,9 @@ class Alike:
         return self.actions[0]
 
     def changes(self) -> list[str]:
-        """Every difference that any of them has, once."""
-        return list(dict.fromkeys(change for planned in self.actions for change in planned.changes))
+        """Every difference that any of them has, once; none where the reason says it all."""
+        found = list(dict.fromkeys(change for planned in self.actions for change in planned.changes))
+        return [] if found == [self.first.reason] else found
 
     def name(self, n_of_rule: int) -> str:
         """`vocab`, `tokens[0003]`, or `tokens (8 actions)` where it is all of the rule's."""
@@ -50,6 +52,18 @@ def alike(actions: Iterable[Planned], by: Callable[[Planned], Hashable]) -> list
     for planned in actions:
         groups.setdefault((planned.action.rule, planned.fate, by(planned)), []).append(planned)
     return [Alike(group) for group in groups.values()]
+
+
+def known(found: Survey) -> list[Planned]:
+    """The actions but those that only stand in for a rule whose shards are not known yet."""
+    unknown = set(unknown_shards(found))
+    return [planned for planned in found.actions if planned.action.rule not in unknown]
+
+
+def unknown_shards(found: Survey) -> list[RuleName]:
+    """Rules whose shards will be made by the build, and were never made before."""
+    with_shards = {planned.action.rule for planned in found.actions if planned.action.shard}
+    return [rule for rule in found.guessed if rule not in with_shards]
 
 
 def counts(actions: Sequence[Planned]) -> Line:

@@ -9,7 +9,7 @@ import click
 
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
-from buildsys.cli.fates import WORDS, Alike, alike, counts, diagnostics
+from buildsys.cli.fates import WORDS, Alike, alike, counts, diagnostics, known, unknown_shards
 from buildsys.cli.here import Here, in_project
 from buildsys.cli.output import print_json
 from buildsys.phrases import counted
@@ -48,11 +48,12 @@ def plan_lines(found: Survey) -> list[Line]:
     """All that is not up to date, a line for each rule and reason, the differences below it."""
     if found.up_to_date:
         return [[Span(f"{counted(len(found.actions), 'action')} up to date")]]
-    waiting = [planned for planned in found.actions if planned.fate != "reuse"]
+    actions = known(found)
+    waiting = [planned for planned in actions if planned.fate != "reuse"]
     groups = alike(waiting, by=lambda planned: planned.reason)
-    unknown = [rule for rule in found.guessed if not any(planned.action.rule == rule for planned in found.actions)]
+    unknown = unknown_shards(found)
     width = max([14, *(len(group.first.action.rule) for group in groups), *map(len, unknown)])
-    lines: list[Line] = [[Span(f"{counted(len(found.actions), 'action')}: ", "bold"), *counts(found.actions)]]
+    lines: list[Line] = [[Span(f"{counted(len(actions), 'action')}: ", "bold"), *counts(actions)]]
     for group in groups:
         lines += _group_lines(group, width)
     lines += [[Span(f"  {rule:<{width}}  "), Span("its shards are not known yet", "dim")] for rule in unknown]

@@ -8,7 +8,7 @@ import click
 
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
-from buildsys.cli.fates import alike, counts
+from buildsys.cli.fates import alike, counts, known, unknown_shards
 from buildsys.cli.here import Here, in_project
 from buildsys.cli.output import print_json
 from buildsys.errors import NOT_UP_TO_DATE
@@ -40,22 +40,23 @@ def command(here: Here, targets: tuple[str, ...], exit_code: bool, as_json: bool
 
 
 def _by_rule(found: Survey) -> dict[str, dict[str, int]]:
-    rules: dict[str, dict[str, int]] = {rule: {} for rule in found.guessed}
-    for group in alike(found.actions, by=lambda planned: None):
+    rules: dict[str, dict[str, int]] = {rule: {} for rule in unknown_shards(found)}
+    for group in alike(known(found), by=lambda planned: None):
         rules.setdefault(group.first.action.rule, {})[group.first.fate] = len(group.actions)
     return rules
 
 
 def status_lines(found: Survey) -> list[Line]:
+    known_actions = known(found)
     rules = dict.fromkeys([*(planned.action.rule for planned in found.actions), *found.guessed])
     width = max([14, *map(len, rules)])
     lines: list[Line] = []
     for rule in rules:
-        actions = [planned for planned in found.actions if planned.action.rule == rule]
+        actions = [planned for planned in known_actions if planned.action.rule == rule]
         lines.append(
             [Span(f"  {rule:<{width}}  "), *(counts(actions) or [Span("its shards are not known yet", "dim")])]
         )
-    n_waiting = sum(planned.fate != "reuse" for planned in found.actions)
-    n = counted(len(found.actions), "action")
+    n_waiting = sum(planned.fate != "reuse" for planned in known_actions)
+    n = counted(len(known_actions), "action")
     last = f"{n} up to date" if found.up_to_date else f"{n_waiting:,} of {n} not up to date"
     return [*lines, [Span(last, "bold")]]

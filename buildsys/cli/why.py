@@ -55,7 +55,7 @@ def _group_lines(group: Alike, n_of_rule: int) -> list[Line]:
         words = words.replace("is ", "are ")
     reason = "" if planned.fate == "reuse" else f": {planned.reason}"
     head: Line = [Span(f"{group.name(n_of_rule)} ", "bold"), Span(words, style), Span(reason)]
-    return [head, *([Span(f"  {change}")] for change in planned.changes)]
+    return [head, *([Span(f"  {change}")] for change in group.changes())]
 
 
 def _part_lines(parts: tuple[Part, ...]) -> list[Line]:
