@@ -108,6 +108,7 @@ class Build:
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
         self._workshop: Workshop | None = None
         self._outcomes: dict[ActionId, Outcome] = {}
+        self._available: set[ActionId] = set()
         self._paths: dict[str, Artifact] = {}
         self._rows: list[ActionRow] = []
         self._passed: set[Digest] = set()
@@ -169,8 +170,12 @@ class Build:
         code = self._preparer.code(self._graph.rules[action.rule])
         if isinstance(code, Broken):
             return "blocked", code.problem, code.render()
-        bad = next((need for need in self._frontier.needs(action) if self._outcomes[need] not in GOOD), None)
+        bad = next((need for need in self._frontier.needs(action) if not self._is_good(need)), None)
         return ("skipped", f"needs {bad}, which {_ENDED[self._outcomes[bad]]}", "") if bad else None
+
+    def _is_good(self, action: ActionId) -> bool:
+        """Its outputs may be read, though they may not be in place yet."""
+        return self._outcomes.get(action, "ran") in GOOD
 
     # ------------------------------------------------------------ what a decision leads to
 
@@ -206,6 +211,8 @@ class Build:
         if executed.outputs:
             self._n_busy += 1
             workshop.delivery.deliver_new(assessment, executed, self._when_delivered(assessment, "ran", executed))
+            if not assessment.prepared.rule.checks:
+                self._make_available(action, executed.outputs)
         elif executed.moved and action not in self._again:
             self._again.add(action)
             self._emit(Notice("info", f"{executed.moved} changed while {action} ran: it runs again"))
@@ -258,7 +265,16 @@ class Build:
         else:
             self._settle(action, outcome, reason, key=assessment.key, executed=executed, outputs=got.outputs)
 
-    # ------------------------------------------------------------ the one transition
+    # ------------------------------------------------------------ the two transitions
+
+    def _make_available(self, action: ActionId, outputs: tuple[Made, ...]) -> None:
+        """Its outputs are in the store, and are recorded before what is made from them: others may read them."""
+        self._available.add(action)
+        self._assessor.settle(action, outputs)
+        shards = None
+        if self._graph.rules[action.rule].is_origin:
+            shards = sorted({made.shard for made in outputs if made.shard}, key=natural_key)
+        self._frontier.settle(action, shards)
 
     def _settle(
         self,
@@ -282,15 +298,16 @@ class Build:
         if len(self._rows) >= _ROWS_AT_ONCE:
             self._flush()
         self._emit(ActionFinished(action, outcome, reason, done.usage, error, done.log, done.summary))
-        shards = None
         if outcome in GOOD:
-            self._assessor.settle(action, outputs)
             self._paths |= {made.artifact.path: made.artifact for made in outputs}
-            if self._graph.rules[action.rule].is_origin:
-                shards = sorted({made.shard for made in outputs if made.shard}, key=natural_key)
-        elif outcome == "failed" and not self._options.keep_going:
+        if outcome == "failed" and not self._options.keep_going:
             self._stopping = True
-        self._frontier.settle(action, shards)
+        if action in self._available:
+            return
+        if outcome in GOOD:
+            self._make_available(action, outputs)
+        else:
+            self._frontier.settle(action, None)
 
     # ------------------------------------------------------------ before and after
 

@@ -191,6 +191,7 @@ class Delivery:
                 output_tokens=asked.output_tokens,
                 wall_s=asked.seconds,
                 status=asked.status,
+                error=asked.error,
                 reused=not asked.sent,
             )
             for asked in executed.requests

@@ -123,8 +123,11 @@ class Executor:
     def close(self) -> None:
         if self._chat_engine:
             engine, replies = self._chat_engine
+            told = len(replies.notices)
             engine.close()
             replies.close()
+            for notice in replies.notices[told:]:
+                self._emit(Notice("warning", notice))
 
     def _carried_out(
         self, assessment: Assessment, service_inputs: Mapping[str, Sequence[Bound]], staging: Path, log: Path
@@ -265,11 +268,12 @@ class Executor:
     def _endpoint(self, prepared: Prepared, urls: Mapping[str, str]) -> Endpoint:
         """Who is asked, and as whom the replies are kept: a service by its key, a URL by the rule's identity."""
         rule = prepared.rule
-        api_key = prepared.env.get(dict(rule.secrets).get("api_key", ""))
+        variable = dict(rule.secrets).get("api_key", "")
+        api_key = prepared.env.get(variable)
         if rule.endpoint.startswith("service:"):
             name = rule.endpoint.removeprefix("service:")
-            return Endpoint(urls[name], f"service:{prepared.service_keys[name]}", api_key)
-        return Endpoint(rule.endpoint, rule.identity, api_key)
+            return Endpoint(urls[name], f"service:{prepared.service_keys[name]}", api_key, variable)
+        return Endpoint(rule.endpoint, rule.identity, api_key, variable)
 
     def _engine(self) -> ChatEngine:
         """One engine and one log of replies for all shards, opened when the first request is to be made."""

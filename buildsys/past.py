@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from buildsys.digest import Digest
 from buildsys.model import ActionId, ActionKey, Part, Result
 from buildsys.state.files import Row
-from buildsys.state.manifest import Manifest
+from buildsys.state.manifest import Manifest, short_key
 
 T = TypeVar("T")
 
@@ -32,11 +32,19 @@ class Past:
     def __init__(self, ask: Ask, profile: str) -> None:
         self._ask = ask
         self.newest: Mapping[ActionId, Result] = ask(lambda manifest: manifest.newest(profile))
+        self._made: set[int] | None = None
         self.files: Mapping[str, Row] = ask(lambda manifest: manifest.known_files())
 
     def find(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, Result]:
-        """The result of each key that was ever made; its artifacts have their file names only."""
-        return self._ask(lambda manifest: manifest.find(keys)) if keys else {}
+        """The result of each key that was made in earlier builds; its artifacts have their file names only.
+
+        Nearly every key that is not the newest was never made, and a look-up costs milliseconds: so keys are learned
+        at the first question, and the manifest is asked only for those that it is likely to have.
+        """
+        if keys and self._made is None:
+            self._made = self._ask(lambda manifest: manifest.short_keys())
+        likely = [key for key in keys if short_key(key) in (self._made or ())]
+        return self._ask(lambda manifest: manifest.find(likely)) if likely else {}
 
     def context(self, context: Digest) -> tuple[Part, ...]:
         """The parts that the keys of a rule's actions shared."""

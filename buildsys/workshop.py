@@ -21,19 +21,25 @@ from buildsys.state.files import Files
 from buildsys.state.recorder import Recorder
 from buildsys.state.store import Store
 
+_DELIVERY_THREADS = 2
 _CHAT_THREADS = 64
 """Shards whose requests are in flight at once; a waiting shard costs a thread, not a worker."""
 
 
 @dataclass(frozen=True)
 class Workshop:
-    """The effects of one run. pool: threads that carry out and deliver actions; chat_pool: those that await replies."""
+    """The effects of one run.
+
+    pool: threads that carry out actions. chat_pool: those that await replies. delivery_pool: those that check and
+    publish, so that no outputs wait behind actions that have not begun.
+    """
 
     run_id: int
     executor: Executor
     delivery: Delivery
     pool: ThreadPoolExecutor
     chat_pool: ThreadPoolExecutor
+    delivery_pool: ThreadPoolExecutor
     workers: Workers
     services: Services
 
@@ -56,13 +62,14 @@ class Workshop:
         store.sweep()
         workers = Workers(project.root, jobs)
         services = Services(project.root, project.state / "logs" / str(run_id))
-        pool = ThreadPoolExecutor(jobs, thread_name_prefix="action")
+        delivery_pool = ThreadPoolExecutor(_DELIVERY_THREADS, thread_name_prefix="delivery")
         return cls(
             run_id=run_id,
             executor=Executor(project, run_id, assessor, files, store, workers, services, emit),
-            delivery=Delivery(run_id, assessor.graph.profile, files, store, recorder, pool, emit, staging),
-            pool=pool,
+            delivery=Delivery(run_id, assessor.graph.profile, files, store, recorder, delivery_pool, emit, staging),
+            pool=ThreadPoolExecutor(jobs, thread_name_prefix="action"),
             chat_pool=ThreadPoolExecutor(_CHAT_THREADS, thread_name_prefix="chat"),
+            delivery_pool=delivery_pool,
             workers=workers,
             services=services,
         )
@@ -74,8 +81,8 @@ class Workshop:
 
     def close(self) -> None:
         """Leave nothing behind: no thread, no process, no staged file."""
-        self.pool.shutdown(wait=True, cancel_futures=True)
-        self.chat_pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self.pool, self.chat_pool, self.delivery_pool):
+            pool.shutdown(wait=True, cancel_futures=True)
         self.executor.close()
         self.workers.close()
         self.services.close()

@@ -314,8 +314,12 @@ def _opened_to_read(state: Path) -> duckdb.DuckDBPyConnection:
 
 def _migrate(con: duckdb.DuckDBPyConnection) -> None:
     """Bring tables and views to this version; checkpointed, since DuckDB can't always replay DDL from its log."""
-    exists = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'format'").fetchall()[0][0]
-    version, views = con.execute("FROM recorded.format").fetchall()[0] if exists else (0, "")
+    import duckdb
+
+    try:
+        version, views = con.execute("FROM recorded.format").fetchall()[0]
+    except duckdb.CatalogException:
+        version, views = 0, ""
     if version > len(MIGRATIONS):
         raise BuildError(
             "the manifest was written by a newer buildsys",
