@@ -123,9 +123,9 @@ class RuleTally:
         """How far it is, for a rule in progress: requests and their rate where it asks, and the time left."""
         found = []
         n_total, n_done = self.requests["total"], self.requests["done"]
-        if n_total and self.started is not None:
+        if n_done < n_total and self.started is not None:
             rate = n_done / max(now - self.started, 0.1)
-            found.append(f"{n_done:,} of {counted(n_total, 'request')}, {rate:,.0f}/s")
+            found.append(f"{n_done:,} of {counted(n_total, 'request')}, {rate:,.{0 if rate >= 10 else 1}f}/s")
         left = self.left_s(now)
         if left is not None:
             found.append(f"{duration(left)} left")

@@ -28,6 +28,7 @@ class Asking:
         self._path = snapshot_path(root / ".buildsys")
         self._seen = self._stamp()
         self._con = connect(root)
+        self._n_newer = 0
         ((self._name,),) = self._con.execute("SELECT current_catalog()").fetchall()
 
     def __enter__(self) -> Self:
@@ -81,16 +82,12 @@ class Asking:
         stamp = self._stamp()
         if stamp == self._seen:
             return False
-        name = f'"{self._name}"'
-        for statement in (
-            "ATTACH ':memory:' AS meanwhile",
-            "USE meanwhile",
-            f"DETACH {name}",
-            f"ATTACH '{quoted(self._path)}' AS {name} (READ_ONLY)",
-            f"USE {name}",
-            "DETACH meanwhile",
-        ):
-            self._con.execute(statement)
+        self._n_newer += 1
+        newer = f"newer_{self._n_newer}"
+        self.execute(f"ATTACH '{quoted(self._path)}' AS {newer} (READ_ONLY)")
+        self.execute(f"USE {newer}")
+        self.execute(f'DETACH "{self._name}"')
+        self._name = newer
         self._seen = stamp
         return True
 

@@ -32,7 +32,9 @@ _MOST_CHANGES: Final = 5
 @json_option("Print the plan as JSON.")
 @in_project
 def command(here: Here, targets: tuple[str, ...], as_json: bool) -> None:
-    """Say what a build would run, and why. Runs and changes nothing.
+    """Say what a build would run, and why.
+
+    It runs and changes nothing.
 
     An action whose inputs are being made anew runs only if they come out different: it is told as "unless equal".
     """

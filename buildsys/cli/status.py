@@ -30,7 +30,10 @@ from buildsys.terminal import Line, Span, show
 @json_option("Print the number of actions by rule and fate as JSON.")
 @in_project
 def command(here: Here, targets: tuple[str, ...], exit_code: bool, as_json: bool) -> int:
-    """Say which rules are up to date. Runs and changes nothing."""
+    """Say which rules are up to date.
+
+    It runs and changes nothing.
+    """
     found = survey(here.project, [here.target(text) for text in targets])
     if as_json:
         print_json({"up_to_date": found.up_to_date, "rules": _by_rule(found)})

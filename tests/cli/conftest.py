@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from buildsys.cli.main import main
 
 RULES = """
 [rule.words]
@@ -25,7 +30,7 @@ inputs  = { words = "@words[*]" }
 outputs = { book = "build/{profile}/book.txt" }
 """
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., "Done"]
 PROGRAM = (sys.executable, "-m", "buildsys.cli")
 
 
@@ -68,6 +73,29 @@ def project(once_built: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(once_built, tmp_path / "copy"))
 
 
+@dataclass(frozen=True)
+class Done:
+    """How a call of the program ended."""
+
+    returncode: object
+    stdout: str
+    stderr: str
+
+
 @pytest.fixture
-def run(project: Path) -> Run:
-    return lambda *args, **more: run_in(project, *args, **more)
+def run(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """The program within this process, which saves the start of one; builds get a process of their own."""
+
+    def call(*args: str, stdin: str = "", cwd: Path = project) -> Done:
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["buildsys", *args])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Done(ended.value.code, *capfd.readouterr())
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield call
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

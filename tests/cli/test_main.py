@@ -14,27 +14,27 @@ import pytest
 from tests.cli.conftest import PROGRAM, environment, run_in
 
 
-def test_an_unknown_command_is_an_error_with_the_nearest_name(tmp_path):
-    done = run_in(tmp_path, "buid")
+def test_an_unknown_command_is_an_error_with_the_nearest_name(run, tmp_path):
+    done = run("buid", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == 'error: there is no command "buid"\nhint: did you mean "build"?\n'
 
 
-def test_an_unknown_option_is_an_error_that_names_the_help(tmp_path):
-    done = run_in(tmp_path, "build", "--jbos", "2")
+def test_an_unknown_option_is_an_error_that_names_the_help(run, tmp_path):
+    done = run("build", "--jbos", "2", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: no such option")
     assert "hint: buildsys build --help shows how it is called" in done.stderr
 
 
-def test_no_command_is_the_help_and_exit_code_2(tmp_path):
-    done = run_in(tmp_path)
+def test_no_command_is_the_help_and_exit_code_2(run, tmp_path):
+    done = run(cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("Examples:")
 
 
-def test_outside_of_a_project_it_says_so(tmp_path):
-    done = run_in(tmp_path, "status")
+def test_outside_of_a_project_it_says_so(run, tmp_path):
+    done = run("status", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: this is no buildsys project")
 
@@ -47,8 +47,8 @@ def test_a_folder_that_is_not_there_is_an_error_also_within_a_project(run):
 @pytest.mark.parametrize(
     "arguments", [["-C", "copy", "status"], ["status", "-C", "copy"], ["-C", ".", "status", "-C", "copy/data"]]
 )
-def test_a_folder_can_be_named_before_and_after_the_command(project, arguments):
-    assert run_in(project.parent, *arguments).stdout.endswith("3 actions up to date\n")
+def test_a_folder_can_be_named_before_and_after_the_command(run, project, arguments):
+    assert run(*arguments, cwd=project.parent).stdout.endswith("3 actions up to date\n")
 
 
 def test_a_target_that_does_not_exist_ends_with_3(run):
@@ -58,7 +58,7 @@ def test_a_target_that_does_not_exist_ends_with_3(run):
 
 
 def test_an_error_has_no_colour_without_a_terminal(run):
-    assert "\x1b" not in run("build", "wrods", TERM="xterm").stderr
+    assert "\x1b" not in run("build", "wrods").stderr
 
 
 def test_a_pipe_that_is_closed_early_ends_without_a_word(project):
@@ -70,7 +70,8 @@ def test_a_pipe_that_is_closed_early_ends_without_a_word(project):
         stderr=subprocess.PIPE,
         env=environment(),
     )
-    assert process.stdout and process.stderr
+    assert process.stdout
+    assert process.stderr
     assert process.stdout.readline() == b"range\n"
     process.stdout.close()
     assert process.stderr.read() == b""
@@ -118,10 +119,10 @@ def test_a_lost_terminal_is_ignored_where_whoever_started_it_said_so(project):
     assert done.stdout == "alive\n"
 
 
-def test_events_are_lines_of_json_on_standard_output(run, project):
+def test_events_are_lines_of_json_on_standard_output(project):
     os.utime(project / "data" / "one.txt")
     (project / "data" / "two.txt").write_text("new\n")
-    done = run("build", "--json")
+    done = run_in(project, "build", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert (done.returncode, done.stderr) == (0, "")
     assert [event["event"] for event in events[:1] + events[-1:]] == ["BuildStarted", "BuildFinished"]
@@ -130,15 +131,15 @@ def test_events_are_lines_of_json_on_standard_output(run, project):
     assert all(abs(event["time"] - time.time()) < 60 for event in events)
 
 
-def test_a_build_talks_on_standard_error_only(run):
-    done = run("build")
+def test_a_build_talks_on_standard_error_only(project):
+    done = run_in(project, "build")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.startswith("3 actions up to date (")
 
 
-def test_a_failed_build_ends_with_1(run, project):
+def test_a_failed_build_ends_with_1(project):
     with (project / "rules" / "book.toml").open("a") as rules:
         rules.write('[rule.bad]\nshell = "false"\noutputs = { bad = "bad.txt" }\n')
-    done = run("build")
+    done = run_in(project, "build")
     assert done.returncode == 1
     assert "buildsys log bad" in done.stderr.splitlines()[-1]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 
-from tests.cli.conftest import PROGRAM, environment, run_in
+from tests.cli.conftest import run_in
 
 
 def edit_one(project):
@@ -80,7 +79,7 @@ def test_why_of_one_action_that_is_up_to_date_says_what_its_result_rests_on(run)
 def test_a_path_may_be_relative_to_where_the_user_stands_or_absolute(run, project):
     named = str(project / "build/default/book.txt")
     assert run("why", named).stdout.startswith("book is up to date")
-    assert run_in(project / "build" / "default", "why", "book.txt").stdout.startswith("book is up to date")
+    assert run("why", "book.txt", cwd=project / "build" / "default").stdout.startswith("book is up to date")
 
 
 def test_lineage_goes_up_to_the_sources_a_block_a_rule(run):
@@ -107,7 +106,7 @@ def test_log_of_several_actions_lists_where_they_are(run):
 
 def test_log_is_that_of_the_last_run_in_which_the_action_ran(run, project):
     edit_one(project)
-    run("build")
+    assert run_in(project, "build").returncode == 0
     assert json.loads(run("log", "--json", "words").stdout) == {
         "words[one]": ".buildsys/logs/2/words/one.log",
         "words[two]": ".buildsys/logs/1/words/two.log",
@@ -115,24 +114,25 @@ def test_log_is_that_of_the_last_run_in_which_the_action_ran(run, project):
     assert run("log", "--path", "words[one]").stdout == ".buildsys/logs/2/words/one.log\n"
 
 
-def test_log_of_what_never_ran_ends_with_3(fresh):
-    done = run_in(fresh, "log", "words")
+def test_log_of_what_never_ran_ends_with_3(run, fresh):
+    done = run("log", "words", cwd=fresh)
     assert (done.returncode, done.stderr.splitlines()[0]) == (3, "error: there is no log of words")
 
 
-def test_schema_is_a_json_schema_and_needs_no_project(tmp_path):
-    assert json.loads(run_in(tmp_path, "schema").stdout)["$schema"].startswith("https://json-schema.org/")
+def test_schema_is_a_json_schema_and_needs_no_project(run, tmp_path):
+    assert json.loads(run("schema", cwd=tmp_path).stdout)["$schema"].startswith("https://json-schema.org/")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_prints_code_for_a_shell(tmp_path, shell):
-    done = run_in(tmp_path, "completion", shell)
+def test_completion_prints_code_for_a_shell(run, shell):
+    done = run("completion", shell)
     assert (done.returncode, done.stderr) == (0, "")
     assert "_BUILDSYS_COMPLETE=" + shell in done.stdout
 
 
-def test_completion_for_an_unknown_shell_names_those_that_there_are(tmp_path):
-    done = run_in(tmp_path, "completion", SHELL="/bin/tcsh")
+def test_completion_for_an_unknown_shell_names_those_that_there_are(run, monkeypatch):
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    done = run("completion")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "hint: name one of bash, zsh, fish")
 
 
@@ -146,8 +146,9 @@ def test_completion_for_an_unknown_shell_names_those_that_there_are(tmp_path):
         ("build ./bu", ["./bu"]),
     ],
 )
-def test_targets_complete_to_rules_actions_and_paths(project, typed, offered):
+def test_targets_complete_to_rules_actions_and_paths(run, monkeypatch, typed, offered):
     words = f"buildsys {typed}".split(" ")
-    env = environment(_BUILDSYS_COMPLETE="bash_complete", COMP_WORDS=" ".join(words), COMP_CWORD=str(len(words) - 1))
-    done = subprocess.run(PROGRAM, cwd=project, capture_output=True, text=True, env=env, timeout=60)
-    assert [line.partition(",")[2] for line in done.stdout.splitlines()] == offered
+    monkeypatch.setenv("_BUILDSYS_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(words))
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    assert [line.partition(",")[2] for line in run().stdout.splitlines()] == offered
