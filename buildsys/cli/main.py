@@ -41,8 +41,6 @@ def _code() -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        return _nobody_reads()
 
 
 def _show(error: BuildError) -> None:
@@ -62,6 +60,9 @@ def _as_build_error(error: click.ClickException) -> BuildError:
 
 
 def _nobody_reads() -> int:
-    """The reader of standard output has gone, as in `buildsys sql ... | head`: end without a word."""
+    """The reader of standard output has gone, as in `buildsys sql ... | head`: end without a word.
+
+    Here comes what was still buffered; click ends a command that finds out earlier, in the same way.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED
