@@ -35,6 +35,7 @@ from buildsys.model import (
     Notice,
     Outcome,
     Rule,
+    ShardsKnown,
     natural_key,
 )
 from buildsys.past import Past
@@ -122,7 +123,7 @@ class Build:
     def run(self) -> BuildFinished:
         """KeyboardInterrupt ends what runs; it is reported, not raised."""
         started = time.monotonic()
-        self._emit(BuildStarted(self._options.command, self._options.targets))
+        self._emit(BuildStarted(self._options.command, self._options.targets, tuple(self._wanted.shards)))
         for notice in self._recorder.ask(lambda manifest: list(manifest.notices)):
             self._emit(Notice("warning", notice))
         try:
@@ -151,6 +152,8 @@ class Build:
     def _advance(self) -> None:
         """Decide all that is ready. What needs no run settles at once, which may make more ready."""
         while ready := self._frontier.ready():
+            for rule in self._frontier.drawn():
+                self._emit(ShardsKnown(rule, len(self._frontier.actions(rule))))
             assessable = []
             for action in ready:
                 if obstacle := self._obstacle(action):
@@ -362,6 +365,7 @@ class Build:
         """End what runs and take in what it leaves; a second interrupt gets through."""
         self._stopping = True
         if self._workshop:
+            self._emit(Notice("info", "ending what runs; Ctrl-C again leaves at once"))
             self._workshop.cancel()
         while self._n_busy:
             self._inbox.get()()

@@ -18,6 +18,8 @@ LOCKED: Final = 5
 LIMIT: Final = 6
 INTERRUPTED: Final = 130
 
+_MOST_NAMES: Final = 30
+
 
 @dataclass(frozen=True)
 class Place:
@@ -88,8 +90,10 @@ def excerpt_of(text: str, line: int, *, around: int = 2) -> str:
 
 
 def nearest(name: str, valid: Sequence[str]) -> str:
-    """A hint for a name that does not exist: the nearest valid one, else all of them."""
+    """A hint for a name that does not exist: the nearest valid one, else all of them where they are not too many."""
     close = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
     if close:
         return f'did you mean "{close[0]}"?'
+    if len(valid) > _MOST_NAMES:
+        return ""
     return f"valid here: {', '.join(valid)}" if valid else ""

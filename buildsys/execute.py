@@ -222,10 +222,9 @@ class Executor:
             for bound in assessment.inputs
             if bound.name not in own
         ]
-        settings = [[setting.name, setting.value] for setting in rule.settings]
         return Job(
             python=sys.executable,
-            combination=digest_of(prepared.context, shared, settings, dict(prepared.env), sorted(code.sources.items())),
+            combination=digest_of(prepared.warm, shared),
             preload=tuple(sorted(code.external)),
             sources=code.sources,
             folder=rule.script.rpartition("/")[0],

@@ -5,6 +5,7 @@ Knows who may be asked (the recorder of a running build, or a snapshot), and not
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
@@ -31,9 +32,13 @@ class Past:
 
     def __init__(self, ask: Ask, profile: str) -> None:
         self._ask = ask
+        # Half of the loading would be the collector's, looking for garbage among records that live as long as this.
+        gc.disable()
         self.newest: Mapping[ActionId, Result] = ask(lambda manifest: manifest.newest(profile))
         self._made: set[int] | None = None
         self.files: Mapping[str, Row] = ask(lambda manifest: manifest.known_files())
+        gc.enable()
+        gc.freeze()
 
     def find(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, Result]:
         """The result of each key that was made in earlier builds; its artifacts have their file names only.

@@ -31,7 +31,8 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 class Prepared:
     """One rule, ready for its actions.
 
-    facts, hasher, context, parts: its half of every key: as facts, hashed, their digest, as people read them.
+    hasher, context, parts: its half of every key: hashed, its digest, and as people read it.
+    warm: digest of all that a warm worker holds, but for the inputs that are shared: code, values, environment.
     service_keys: of the services that its actions need, by name.
     """
 
@@ -42,6 +43,7 @@ class Prepared:
     hasher: Hasher
     context: Digest
     parts: tuple[Part, ...]
+    warm: Digest
 
 
 class Preparer:
@@ -72,15 +74,18 @@ class Preparer:
         assert not isinstance(code, Broken)
         facts = tuple(rule_facts(rule, code, self._around(code, rule.env, service_keys)))
         hasher = hasher_of(facts)
-        secrets = [variable for _, variable in rule.secrets]
+        env = action_environment([*rule.env, *(variable for _, variable in rule.secrets)], self._environ)
+        settings = [[setting.name, setting.value] for setting in rule.settings]
+        texts = sorted(code.sources.items()) if code else []
         return Prepared(
             rule=rule,
             code=code,
-            env=action_environment([*rule.env, *secrets], self._environ),
+            env=env,
             service_keys=service_keys,
             hasher=hasher,
             context=hasher.digest(),
             parts=parts_of(facts),
+            warm=digest_of(hasher.digest(), settings, env, texts),
         )
 
     def service_key(self, service: Service, inputs: Sequence[tuple[str, Sequence[Given]]]) -> Digest:

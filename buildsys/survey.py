@@ -171,9 +171,10 @@ class _Surveyor:
             self._assessor.settle(action, outputs)
         shards: list[Shard] | None = None
         if self.graph.rules[action.rule].is_origin:
+            if not outputs:
+                self.guessed += [rule for rule, origin in self.graph.origins.items() if origin == Origin(action.rule)]
             if not outputs and action in self._past.newest:
                 outputs = self._past.newest[action].outputs
-                self.guessed += [rule for rule, origin in self.graph.origins.items() if origin == Origin(action.rule)]
             shards = sorted({made.shard for made in outputs if made.shard}, key=natural_key) or None
         self._frontier.settle(action, shards)
 

@@ -29,6 +29,7 @@ class Frontier:
         self._users: dict[ActionId, list[ActionId]] = defaultdict(list)
         self._settled: set[ActionId] = set()
         self._ready: list[ActionId] = []
+        self._new: list[RuleName] = []
         self._draw()
 
     def ready(self) -> list[ActionId]:
@@ -36,18 +37,14 @@ class Frontier:
         found, self._ready = self._ready, []
         return found
 
-    @property
-    def done(self) -> bool:
-        return not self._open and not self._ready
+    def drawn(self) -> list[RuleName]:
+        """The rules whose actions became known since the last call."""
+        found, self._new = self._new, []
+        return found
 
     def actions(self, rule: RuleName) -> list[ActionId]:
         """The actions of a rule so far; empty while its shards are not known."""
         return self._drawn.get(rule, [])
-
-    def shards_known(self, rule: RuleName) -> bool:
-        """False where one action stands for shards that will not be known."""
-        origin = self._graph.origins[rule]
-        return origin is None or origin not in self._unknown
 
     def settle(self, action: ActionId, shards: Sequence[Shard] | None = None) -> None:
         """The action is done with, however it ended. shards: what an origin made, None where it made nothing."""
@@ -94,6 +91,7 @@ class Frontier:
             shards = [NO_SHARD] if origin in self._unknown else self._shards[origin] if origin else []
             drawn = [action for action in self._graph.actions(rule, shards) if action in self._wanted]
             self._drawn[rule] = drawn
+            self._new.append(rule)
             for action in drawn:
                 self._await(action)
 

@@ -1,4 +1,7 @@
-"""The one thread that writes the manifest. What arrives while a commit runs is the next commit; nothing waits for more.
+"""The one thread that writes the manifest, in commits that take a quarter of its time at most.
+
+A commit costs some milliseconds however few its rows are, so what arrives shortly after one waits for company; nobody
+waits for it (see docs/decisions/0005). A question is answered at once, after what was recorded before it.
 
 Knows nothing of what the rows mean, nor when a snapshot is worth its price: whoever holds it says so.
 """
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -16,6 +20,8 @@ from buildsys.state.manifest import Manifest
 from buildsys.state.rows import Row
 
 T = TypeVar("T")
+_PAUSE = 3.0
+"""Pause after a commit, in the time that it took."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Recorder:
     def __init__(self, open_manifest: Callable[[], Manifest], failed: Callable[[BaseException], None]) -> None:
         self._open = open_manifest
         self._failed = failed
+        self._not_before = 0.0
         self._queue: queue.SimpleQueue[_Entry | _Question | _Close] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._opened: Future[None] = Future()
@@ -84,23 +91,26 @@ class Recorder:
         manifest.close()
 
     def _take(self) -> tuple[list[_Entry], _Question | _Close | None]:
-        """The entries that have arrived, up to a question or the end, and that; waits for the first."""
+        """The next commit's entries, up to a question or the end, and that; waits for the first."""
         entries: list[_Entry] = []
         item = self._queue.get()
         while isinstance(item, _Entry):
             entries.append(item)
             try:
-                item = self._queue.get_nowait()
+                item = self._queue.get(timeout=max(0.0, self._not_before - time.monotonic()))
             except queue.Empty:
                 return entries, None
         return entries, item
 
     def _commit(self, manifest: Manifest, entries: Sequence[_Entry]) -> None:
+        started = time.monotonic()
         try:
             manifest.commit([row for entry in entries for row in entry.rows])
         except BaseException as error:
             self._failed(error)
             return
+        ended = time.monotonic()
+        self._not_before = ended + _PAUSE * (ended - started)
         for entry in entries:
             entry.then()
 
