@@ -43,7 +43,7 @@ def test_the_verifier_is_mostly_right(port):
         messages = [{"role": "user", "content": problem.text}]
         body = ask(port, {"model": "v", "messages": messages, "max_tokens": 96, "temperature": 0.0})
         right += body["choices"][0]["message"]["content"] == problem.answer
-    assert right >= 36
+    assert right >= 38
 
 
 def test_sigterm_ends_the_server():

@@ -24,7 +24,8 @@ THINK, END_THINK = "<think>", "</think>"
 CONTEXT = 512
 NO_LOSS = -100
 
-# Rows of bare sums: a problem holds two equations in 60 tokens, a drill ten. Without them 87 % of the answers are right, not 99 %.
+# Rows of bare sums: a problem holds two equations in 60 tokens, a drill ten. Without them the verifier of the same
+# number of steps got 87 % of unseen problems right, with them 99 %.
 DRILL_ROUNDS, DRILL_SUMS = 3, 10
 Row = tuple[list[int], list[int]]
 
