@@ -78,9 +78,7 @@ def chat(space: Space, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> S
 
 
 def configure(space: Space, server: ChatServer, *, n: int = N, shards: int = 8, temperature: float = 0.5) -> None:
-    space.write(
-        "config.toml", f'n = {n}\nshards = {shards}\ntemperature = {temperature}\nendpoint = "{server.url}"\n'
-    )
+    space.write("config.toml", f'n = {n}\nshards = {shards}\ntemperature = {temperature}\nendpoint = "{server.url}"\n')
 
 
 def test_every_prompt_is_asked_once_and_never_again(chat: Space, server: ChatServer) -> None:

@@ -33,8 +33,14 @@ def wait():
         time.sleep(0.01)
 
 """
-COPY = SCRIPT.format(name="copy") + "def copy(source, copy):\n    wait()\n    copy.write_text('one ' + source.read_text())\n"
-TRAIN = SCRIPT.format(name="train") + "def train(data, model):\n    wait()\n    model.write_text('one ' + data.read_text())\n"
+COPY = (
+    SCRIPT.format(name="copy")
+    + "def copy(source, copy):\n    wait()\n    copy.write_text('one ' + source.read_text())\n"
+)
+TRAIN = (
+    SCRIPT.format(name="train")
+    + "def train(data, model):\n    wait()\n    model.write_text('one ' + data.read_text())\n"
+)
 
 
 class Gated:

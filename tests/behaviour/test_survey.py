@@ -1,0 +1,100 @@
+"""What plan, status and why say is what a build then does."""
+
+from __future__ import annotations
+
+import pytest
+
+from buildsys.project import Project
+from buildsys.survey import Planned, explain, survey
+from tests.behaviour.conftest import Space
+from tests.behaviour.test_rebuild import COUNT, PIPE, RULES, pipe
+
+__all__ = ["pipe"]
+
+EDITS = {
+    "nothing": ("scripts/pipe.py", PIPE),
+    "a comment": ("scripts/pipe.py", "# comment\n" + PIPE),
+    "code": ("scripts/count.py", COUNT.replace("str(len(", "str(1 + len(")),
+    "data": ("data/source.txt", "".join(f"line {n}{n}\n" for n in range(9))),
+    "fewer shards": ("data/source.txt", "line 0\nline 1\n"),
+    "a param": ("config.toml", 'shards = 3\nmark = "?!"\n'),
+    "a rule": ("rules/pipe.toml", RULES.replace('mark = "$mark"', 'mark = "~"')),
+    "an output that is gone": ("build/default/total.txt", None),
+    "a script that does not parse": ("scripts/count.py", "def count(text, n:\n"),
+}
+
+
+def plan(space: Space, *targets: str) -> dict[str, Planned]:
+    return {str(planned.action): planned for planned in survey(Project(space.root), targets).actions}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_plan_is_what_a_build_then_does(pipe: Space, edit: str) -> None:
+    path, text = EDITS[edit]
+    if text is None:
+        pipe.remove(path)
+    else:
+        pipe.write(path, text)
+    planned = plan(pipe)
+    fates = {name: one.fate for name, one in planned.items()}
+    built = pipe.build()
+
+    assert {name for name, fate in fates.items() if fate == "run"} <= {*built.ran, *built.failed}
+    assert set(built.ran) <= {name for name, fate in fates.items() if fate in ("run", "maybe")}
+    assert built.restored == sorted(name for name, fate in fates.items() if fate == "restore")
+    assert built.actions("blocked") == sorted(name for name, fate in fates.items() if fate == "blocked")
+    assert built.actions("skipped") == sorted(name for name, fate in fates.items() if fate == "skipped")
+
+
+def test_a_plan_changes_nothing(pipe: Space) -> None:
+    pipe.write("scripts/count.py", EDITS["code"][1])
+    before = sorted((path, path.stat().st_mtime_ns) for path in pipe.root.rglob("*") if path.name != "clock")
+    plan(pipe)
+    after = sorted((path, path.stat().st_mtime_ns) for path in pipe.root.rglob("*") if path.name != "clock")
+    assert after == before
+
+
+def test_nothing_to_do_is_up_to_date(pipe: Space) -> None:
+    assert survey(Project(pipe.root)).up_to_date
+    pipe.write("config.toml", 'shards = 3\nmark = "?"\n')
+    assert not survey(Project(pipe.root)).up_to_date
+
+
+def test_before_the_first_build_shards_are_not_known(space: Space) -> None:
+    space.write("rules/pipe.toml", RULES)
+    space.write("config.toml", 'shards = 3\nmark = "!"\n')
+    space.write("data/source.txt", "a\nb\n")
+    space.write("scripts/pipe.py", PIPE)
+    space.write("scripts/marks.py", "def mark(text):\n    return text\n")
+    space.write("scripts/count.py", COUNT)
+    found = survey(Project(space.root))
+    assert [(str(planned.action), planned.fate) for planned in found.actions] == [
+        ("split", "run"),
+        ("upper", "run"),
+        ("count", "run"),
+        ("total", "run"),
+    ]
+    assert set(found.guessed) == {"upper", "count"}
+
+
+def test_reasons_name_what_changed_and_where(pipe: Space) -> None:
+    pipe.write("config.toml", 'shards = 3\nmark = "?"\n')
+    assert plan(pipe)["upper[0]"].reason == "param mark changed: '!' (str) → '?' (str) (mark)"
+    assert plan(pipe)["count[0]"].reason == "inputs: upper, unless equal"
+    pipe.write("scripts/marks.py", "def mark(text):\n    return text + text\n")
+    assert plan(pipe)["split"].reason == "its code changed (scripts/marks.py)"
+    pipe.write("data/source.txt", "other\n")
+    assert plan(pipe)["split"].changes == (
+        "its code changed (scripts/marks.py)",
+        "input source changed (data/source.txt)",
+    )
+
+
+def test_why_lists_all_that_a_key_holds(pipe: Space) -> None:
+    (explained,) = explain(Project(pipe.root), "upper[1]")
+    assert explained.planned.fate == "reuse"
+    held = {(part.group, part.name): part.value for part in explained.parts}
+    assert held["param", "mark"] == "'!' (str)"
+    assert ("input", "part") in held
+    assert ("code", "marks.py:*") in held
+    assert set(explained.parts) == set(explained.before)
