@@ -35,6 +35,7 @@ from buildsys.model import (
     Notice,
     Outcome,
     Rule,
+    RuleName,
     ShardsKnown,
     natural_key,
 )
@@ -114,6 +115,7 @@ class Build:
         self._rows: list[ActionRow] = []
         self._passed: set[Digest] = set()
         self._again: set[ActionId] = set()
+        self._n_left: dict[RuleName, int] = {}
         self._n_busy = 0
         self._stopping = False
         self._published_at = time.monotonic()
@@ -153,7 +155,8 @@ class Build:
         """Decide all that is ready. What needs no run settles at once, which may make more ready."""
         while ready := self._frontier.ready():
             for rule in self._frontier.drawn():
-                self._emit(ShardsKnown(rule, len(self._frontier.actions(rule))))
+                n = self._n_left[rule] = len(self._frontier.actions(rule))
+                self._emit(ShardsKnown(rule, n))
             assessable = []
             for action in ready:
                 if obstacle := self._obstacle(action):
@@ -305,6 +308,9 @@ class Build:
             self._paths |= {made.artifact.path: made.artifact for made in outputs}
         if outcome == "failed" and not self._options.keep_going:
             self._stopping = True
+        self._n_left[action.rule] -= 1
+        if self._workshop and not self._n_left[action.rule]:
+            self._workshop.workers.retire(action.rule)
         if action in self._available:
             return
         if outcome in GOOD:

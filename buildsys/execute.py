@@ -225,7 +225,7 @@ class Executor:
         return Job(
             python=sys.executable,
             combination=digest_of(prepared.warm, shared),
-            preload=tuple(sorted(code.external)),
+            preload=tuple(sorted(code.preload)),
             sources=code.sources,
             folder=rule.script.rpartition("/")[0],
             script=rule.script,
@@ -233,6 +233,7 @@ class Executor:
             arguments={**arguments, **{value.name: value.value for value in values}},
             env=prepared.env,
             log=log,
+            group=rule.name,
         )
 
     def _argument(self, bound: Bound) -> Path | list[Path]:

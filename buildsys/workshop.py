@@ -21,6 +21,8 @@ from buildsys.state.files import Files
 from buildsys.state.recorder import Recorder
 from buildsys.state.store import Store
 
+_WORKERS_A_JOB = 2
+"""So that actions of two rules that take turns do not load their models anew each time."""
 _DELIVERY_THREADS = 2
 _CHAT_THREADS = 64
 """Shards whose requests are in flight at once; a waiting shard costs a thread, not a worker."""
@@ -60,7 +62,7 @@ class Workshop:
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
         store.sweep()
-        workers = Workers(project.root, jobs)
+        workers = Workers(project.root, _WORKERS_A_JOB * jobs)
         services = Services(project.root, project.state / "logs" / str(run_id))
         delivery_pool = ThreadPoolExecutor(_DELIVERY_THREADS, thread_name_prefix="delivery")
         return cls(

@@ -17,11 +17,15 @@ _DYNAMIC_NAMES = frozenset({"__import__", "exec", "eval", "importlib", "runpy", 
 
 @dataclass(frozen=True)
 class Import:
-    """One import as written: `from ..module import names` (level 2); names is empty for a plain `import module`."""
+    """One import as written: `from ..module import names` (level 2); names is empty for a plain `import module`.
+
+    deferred: it is made when a function is called, or only for type checkers, and not when its module is imported.
+    """
 
     module: str
     names: tuple[str, ...] = ()
     level: int = 0
+    deferred: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,21 +63,28 @@ def parse(path: str, text: str) -> Module:
     except ValueError as error:  # a null byte
         raise Broken(str(error), place=Place(path), exit_code=1) from None
     nodes = list(ast.walk(tree))
+    deferred = {id(node) for block in nodes if _defers(block) for node in ast.walk(block)}
     return Module(
         path=path,
         digest=digest_bytes(ast.dump(tree).encode("utf-8", "surrogatepass")),
-        imports=tuple(found for node in nodes for found in _imports(node)),
+        imports=tuple(found for node in nodes for found in _imports(node, id(node) in deferred)),
         dynamic=any(_is_dynamic(node) for node in nodes),
         defines=frozenset(name for node in tree.body for name in _bound(node)),
     )
 
 
-def _imports(node: ast.AST) -> list[Import]:
+def _imports(node: ast.AST, deferred: bool) -> list[Import]:
     if isinstance(node, ast.Import):
-        return [Import(alias.name) for alias in node.names]
+        return [Import(alias.name, deferred=deferred) for alias in node.names]
     if isinstance(node, ast.ImportFrom):
-        return [Import(node.module or "", tuple(alias.name for alias in node.names), node.level)]
+        return [Import(node.module or "", tuple(alias.name for alias in node.names), node.level, deferred)]
     return []
+
+
+def _defers(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING"
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
 
 
 def _is_dynamic(node: ast.AST) -> bool:

@@ -30,12 +30,14 @@ class Reach:
     modules: by path, first-party, parsed. texts: their sources, frozen with them.
     broken: first-party files that a computed import may name and that do not parse; they count by their text.
     external: top-level names that are not first-party.
+    preload: what importing the modules imports from outside, as "module" or "module:name".
     """
 
     modules: dict[str, Module]
     texts: dict[str, str]
     broken: tuple[str, ...]
     external: frozenset[str]
+    preload: frozenset[str]
 
 
 def reach(script: str, tree: Tree) -> Reach | None:
@@ -47,6 +49,7 @@ def reach(script: str, tree: Tree) -> Reach | None:
     modules: dict[str, Module] = {}
     texts: dict[str, str] = {}
     external: set[str] = set()
+    preload: set[str] = set()
     broken: list[str] = []
     waiting = [script]
     while waiting:
@@ -63,9 +66,10 @@ def reach(script: str, tree: Tree) -> Reach | None:
             waiting += found
             if not found and root:
                 external.add(root)
+                preload.update(() if imported.deferred else _wanted(imported))
         if module.dynamic:
             waiting += _loadable(tree.sources(folder), texts, broken, tree)
-    return Reach(modules, texts, tuple(sorted(set(broken))), frozenset(external))
+    return Reach(modules, texts, tuple(sorted(set(broken))), frozenset(external), frozenset(preload))
 
 
 def _loadable(paths: Iterable[str], texts: dict[str, str], broken: list[str], tree: Tree) -> list[str]:
@@ -101,6 +105,11 @@ def _resolve(imported: Import, path: str, folder: str, tree: Tree) -> tuple[list
     if imported.names == ("*",):
         return found, root
     return found + [file for name in imported.names for file in _module_files(_join(prefix, name), tree)], root
+
+
+def _wanted(imported: Import) -> list[str]:
+    names = [name for name in imported.names if name != "*"]
+    return [f"{imported.module}:{name}" for name in names] or [imported.module]
 
 
 def _files(base: str, dotted: str, tree: Tree) -> list[str]:

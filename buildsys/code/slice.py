@@ -24,12 +24,14 @@ class Slice:
     sources: path -> text, what a worker runs, whatever is saved meanwhile.
     symbols: (path, symbol, digest), sorted; a symbol "*" is a whole module.
     external: top-level names imported from outside the project, the standard library left out.
+    preload: what of them importing the code imports, as "module" or "module:name": no first-party code runs for it.
     """
 
     fingerprint: Digest
     sources: dict[str, str]
     symbols: tuple[tuple[str, str, Digest], ...]
     external: frozenset[str]
+    preload: frozenset[str]
 
 
 def slice_of(script: str, function: str, tree: Tree) -> Slice:
@@ -57,6 +59,7 @@ def slice_of(script: str, function: str, tree: Tree) -> Slice:
         sources=found.texts,
         symbols=tuple(symbols),
         external=found.external - sys.stdlib_module_names,
+        preload=frozenset(name for name in found.preload if _root(name) not in sys.stdlib_module_names),
     )
 
 
@@ -69,7 +72,12 @@ def merge(slices: Sequence[Slice]) -> Slice:
         sources={path: text for one in slices for path, text in one.sources.items()},
         symbols=tuple(sorted({symbol for one in slices for symbol in one.symbols})),
         external=frozenset().union(*(one.external for one in slices)),
+        preload=frozenset().union(*(one.preload for one in slices)),
     )
+
+
+def _root(name: str) -> str:
+    return name.partition(":")[0].partition(".")[0]
 
 
 def _by_folder(script: str, symbols: list[tuple[str, str, Digest]]) -> list[tuple[str, str, Digest]]:

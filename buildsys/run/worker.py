@@ -164,7 +164,11 @@ class Zygote:
                 self.tried.add(name)
                 # One that can't be imported raises where the action imports it, with a traceback that means something.
                 with contextlib.suppress(Exception, SystemExit):
-                    importlib.import_module(name)
+                    module, _, attribute = name.partition(":")
+                    found = importlib.import_module(module)
+                    # Packages that import lazily (transformers) do so when the name is asked for.
+                    if attribute and not hasattr(found, attribute):
+                        importlib.import_module(f"{module}.{attribute}")
 
     def fork(self, status: int, body: Callable[[], int]) -> None:
         gc.freeze()

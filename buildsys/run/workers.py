@@ -37,9 +37,10 @@ class Job:
     """One action's call, everything by value.
 
     python: path of the interpreter. combination: what a worker may be shared by; the caller digests into it the code,
-    params, environment and shared inputs. preload: third-party modules that are imported once for all workers; one that
-    fails to import is skipped, so that the action's own import tells. sources: first-party modules, project-relative
-    path -> text; nothing else is first-party. folder: the script's folder, project-relative; `sys.path[0]`.
+    params, environment and shared inputs. group: what workers are told to leave by (`Workers.retire`). preload: imports
+    from outside, "module" or "module:name", made once for all workers; one that fails is skipped, so that the action's
+    own import tells. sources: first-party modules, project-relative path -> text; nothing else is first-party.
+    folder: the script's folder, project-relative; `sys.path[0]`.
     arguments: plain values, paths and lists of paths. env: the whole environment; secrets are added to it.
     log: where all output goes, appended; also that of native code and of children.
     stamp: the installed versions; what was imported under another one serves no longer.
@@ -55,6 +56,7 @@ class Job:
     arguments: Mapping[str, object]
     env: Mapping[str, str]
     log: Path
+    group: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict)
     stamp: str = ""
 
@@ -86,8 +88,9 @@ class _Cancelled(Exception):
 class _Worker:
     """The builder's end of one worker process."""
 
-    def __init__(self, key: object, child: Child, conn: socket.socket, start: bytes) -> None:
+    def __init__(self, key: object, group: str, child: Child, conn: socket.socket, start: bytes) -> None:
         self.key = key
+        self.group = group
         self.child = child
         self._conn = conn
         self._cpu_s = 0.0
@@ -132,11 +135,14 @@ class _Worker:
 
 
 class Workers:
-    """At most `jobs` worker processes below `root`, warm ones first. Thread-safe; every method blocks."""
+    """At most `most` worker processes below `root`, idle ones included, warm ones first.
 
-    def __init__(self, root: Path, jobs: int) -> None:
+    Thread-safe; every method blocks.
+    """
+
+    def __init__(self, root: Path, most: int) -> None:
         self._root = root.resolve()
-        self._jobs = jobs
+        self._most = most
         self._zygotes: dict[object, Zygote] = {}
         self._changed = threading.Condition()
         self._idle: list[_Worker] = []  # Least recently used first.
@@ -160,6 +166,16 @@ class Workers:
     def shell(self, command: str, env: Mapping[str, str], cwd: Path, log: Path) -> JobResult:
         """Run a command with /bin/sh in a process group of its own; what it leaves running ends with it."""
         return self._in_flight(lambda: self._execute(["/bin/sh", "-c", command], env, cwd, log))
+
+    def retire(self, group: str) -> None:
+        """Let the idle workers of a group leave: nothing more comes for them, and they may hold a model each."""
+        with self._changed:
+            for worker in [worker for worker in self._idle if worker.group == group]:
+                self._idle.remove(worker)
+                self._leaving.append(worker)
+                worker.leave()
+                self._n -= 1
+            self._changed.notify_all()
 
     def cancel(self) -> None:
         """Stop everything that runs, for good: SIGTERM to the process groups, SIGKILL two seconds later.
@@ -282,7 +298,7 @@ class Workers:
                     if worker.key == key:
                         self._idle.remove(worker)
                         return worker
-                if self._n < self._jobs:
+                if self._n < self._most:
                     self._n += 1
                     return None
                 if self._idle:
@@ -316,7 +332,7 @@ class Workers:
         zygote = self._zygote(job.python, {**_FIXED, **job.env}, job.stamp)
         child, conn = zygote.fork(job.preload)
         start = {"root": str(self._root), "folder": job.folder, "sources": dict(job.sources), "env": env}
-        return _Worker(key, child, conn, dumps(start, protocol=4))
+        return _Worker(key, job.group, child, conn, dumps(start, protocol=4))
 
     def _zygote(self, python: str, env: Mapping[str, str], stamp: str = "", flags: Sequence[str] = WORKERS) -> Zygote:
         key = (python, tuple(flags), stamp, frozenset(env.items()))
