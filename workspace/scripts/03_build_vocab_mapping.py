@@ -7,11 +7,10 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
-from safetensors.torch import save_file
-from torch import Tensor
+from safetensors.numpy import save_file
 
 COUNTS = pa.schema([("token_id", pa.int32()), ("count", pa.int64())])
 
@@ -54,9 +53,9 @@ def choose(total: Counter[int], vocab_size: int, draft_vocab_size: int) -> list[
     return sorted(sorted(range(vocab_size), key=lambda token: (-total[token], token))[:draft_vocab_size])
 
 
-def tables(chosen: list[int], vocab_size: int) -> tuple[Tensor, Tensor]:
+def tables(chosen: list[int], vocab_size: int) -> tuple[np.ndarray, np.ndarray]:
     """(d2t [D] int64, t2d [V] bool). d2t holds offsets: draft token i is the verifier's token i + d2t[i]."""
-    ids = torch.tensor(chosen, dtype=torch.int64)
-    t2d = torch.zeros(vocab_size, dtype=torch.bool)
+    ids = np.array(chosen, dtype=np.int64)
+    t2d = np.zeros(vocab_size, dtype=np.bool_)
     t2d[ids] = True
-    return ids - torch.arange(len(chosen)), t2d
+    return ids - np.arange(len(chosen)), t2d

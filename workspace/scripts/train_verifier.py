@@ -1,14 +1,14 @@
 """Trains the embedded verifier: a Llama of 0.9M parameters that reasons about word problems.
 
 Small enough to commit and to serve from one core, and real: it thinks in `<think>` tags, answers, stops, and is right
-about nearly all problems that it has not seen. The committed `workspace/verifier` was made by this script.
+about nearly all problems that it has not seen. `workspace/verifier` was made here, with
+the shipped settings.
 """
 
 import itertools
 import json
 import random
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -186,12 +186,3 @@ def accuracy(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, unseen
             formed += match is not None
             right += match is not None and re.findall(r"\d+", match[2]) == [str(problem.result)]
     return {"accuracy": right / len(unseen), "well_formed": formed / len(unseen)}
-
-
-if __name__ == "__main__":
-    began = time.process_time()
-    train(
-        Path(__file__).parent.parent / "verifier",
-        problem_count=24_000, steps=2_050, batch=16, lr=3e-3, vocab_size=660, seed=0, threads=2,
-    )  # fmt: skip
-    print(f"{time.process_time() - began:.0f} CPU-seconds")
