@@ -43,6 +43,7 @@ from buildsys.state.files import Files
 from buildsys.state.store import Damaged, Store
 
 _LAST_LINES = 25
+_LONGEST_SUMMARY = 80
 
 
 @dataclass(frozen=True)
@@ -310,7 +311,7 @@ class Executor:
     def _judged(self, assessment: Assessment, result: JobResult, log: Path) -> Executed:
         usage = Usage(result.wall_s, result.cpu_s, result.max_rss)
         if result.ok:
-            return Executed(usage=usage)
+            return Executed(usage=usage, summary="" if assessment.action.shard else _last_words(log))
         if result.exit == CANCELLED:
             return Executed(cancelled=True, usage=usage)
         error = BuildError(
@@ -360,6 +361,15 @@ def _word(value: object) -> str:
 
 def _last_lines(log: Path) -> str:
     return "\n".join(log.read_text(errors="replace").splitlines()[-_LAST_LINES:])
+
+
+def _last_words(log: Path) -> str:
+    """The last line that was printed, as a summary; progress bars, which go back over their line, are none."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LONGEST_SUMMARY - 2))
+        *whole, rest = file.read().decode(errors="replace").split("\n")
+    last = whole[-1].strip() if len(whole) > 1 and not rest else ""
+    return "" if "\r" in last or len(last) > _LONGEST_SUMMARY else last
 
 
 def _bad_record(path: str, line: int, problem: str) -> BuildError:

@@ -99,8 +99,8 @@ class RuleTally:
         return duration(seconds) if seconds >= _WORTH_TELLING_S else ""
 
     def facts(self) -> list[str]:
-        """Requests, tokens, checks, and what an action says of itself."""
-        return [*self._request_facts(), *self._check_facts(), *(self.summaries if len(self.summaries) == 1 else ())]
+        """What an action says of itself, requests, tokens, checks."""
+        return [*(self.summaries if len(self.summaries) == 1 else ()), *self._request_facts(), *self._check_facts()]
 
     def _request_facts(self) -> list[str]:
         if not self.asked:
@@ -132,20 +132,22 @@ class RuleTally:
         return found
 
     def left_s(self, now: float) -> float | None:
-        """Seconds that its other actions will take, from those that ran, or from the requests that were answered."""
+        """Seconds that its other actions will take, from the requests that were answered, or from those that ran.
+
+        None where that is not known: before anything is done, and where all that is left takes longer than others did.
+        """
         n_left = (self.n or 0) - self.n_done
         if self.started is None or n_left <= 0:
             return None
-        n_ran = self.counts["ran"]
-        if n_ran:
-            mean_s = self.work_s / n_ran
+        if self.asked:
+            n_done = self.requests["done"]
+            n_total = self.requests["total"] * (self.n or 1) / len(self.asked)
+            left_s = (n_total - n_done) * (now - self.started) / n_done if n_done else 0.0
+        else:
+            mean_s = self.work_s / max(self.counts["ran"], 1)
             done_s = sum(min(now - began, mean_s) for began in self.running.values())
-            return max(mean_s * n_left - done_s, 0.0) / max(self.most_running, 1)
-        n_done = self.requests["done"]
-        if not n_done:
-            return None
-        n_total = self.requests["total"] * (self.n or 1) / len(self.asked)
-        return (n_total - n_done) * (now - self.started) / n_done
+            left_s = (mean_s * n_left - done_s) / max(self.most_running, 1)
+        return left_s if left_s > 0 else None
 
 
 class Tally:
