@@ -57,8 +57,9 @@ from buildsys.workshop import Workshop
 
 GOOD: frozenset[Outcome] = frozenset({"ran", "reused", "restored"})
 _ENDED = {"failed": "failed", "skipped": "was skipped", "blocked": "is blocked", "cancelled": "was cancelled"}
-_ROWS_AT_ONCE = 256
-_PUBLISH_S = 3.0
+_PUBLISH_S = 2.0
+_PUBLISH_SHARE = 20
+"""Readers see what is two seconds old, or older where a snapshot takes more than a twentieth of that."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ class Build:
         self._n_busy = 0
         self._stopping = False
         self._published_at = time.monotonic()
+        self._publish_s = 0.0
 
     # ------------------------------------------------------------ the loop
 
@@ -146,10 +148,11 @@ class Build:
     def _loop(self) -> None:
         self._advance()
         while self._n_busy:
-            self._inbox.get()()
-            self._advance()
-            if time.monotonic() - self._published_at > _PUBLISH_S:
+            try:
+                self._inbox.get(timeout=self._publish_in_s())()
+            except queue.Empty:
                 self._publish()
+            self._advance()
 
     def _advance(self) -> None:
         """Decide all that is ready. What needs no run settles at once, which may make more ready."""
@@ -301,8 +304,6 @@ class Build:
         self._rows.append(
             ActionRow(0, self._graph.profile, action, outcome, key, reason, done.usage, done.log, error, done.started)
         )
-        if len(self._rows) >= _ROWS_AT_ONCE:
-            self._flush()
         self._emit(ActionFinished(action, outcome, reason, done.usage, error, done.log, done.summary))
         if outcome in GOOD:
             self._paths |= {made.artifact.path: made.artifact for made in outputs}
@@ -348,21 +349,32 @@ class Build:
             rows, self._rows = self._rows, []
             self._recorder.record([replace(row, run_id=run_id) for row in rows])
 
+    def _publish_in_s(self) -> float | None:
+        """Seconds until readers should see what is recorded by then; None where they have seen all."""
+        if not self._rows:
+            return None
+        return max(0.0, self._published_at + max(_PUBLISH_S, _PUBLISH_SHARE * self._publish_s) - time.monotonic())
+
     def _publish(self) -> None:
         """Let readers see what is recorded by now."""
         self._flush()
         self._published_at = time.monotonic()
-        tables = self._tables()
-        self._recorder.soon(lambda manifest: manifest.publish(tables))
+        self._recorder.soon(self._publish_snapshot)
+
+    def _publish_snapshot(self, manifest: Manifest) -> None:
+        """In the recorder's thread, which commits nothing meanwhile."""
+        started = time.monotonic()
+        manifest.publish(self._tables())
+        self._publish_s = time.monotonic() - started
 
     def _finish(self, outcome: str) -> None:
         self._flush()
         if self._workshop is None:
             return
-        run_id, tables = self._workshop.run_id, self._tables()
+        run_id = self._workshop.run_id
         self._recorder.record([FileRow(*row) for row in self._files.learned()])
         self._recorder.ask(lambda manifest: manifest.finish_run(run_id, outcome))
-        self._recorder.ask(lambda manifest: manifest.publish(tables))
+        self._recorder.ask(self._publish_snapshot)
 
     def _tables(self) -> list[OutputTable]:
         return [OutputTable(*place) for place in self._graph.tables() if is_table(place.pattern)]

@@ -73,6 +73,7 @@ def measure(
     report.write_text(json.dumps(numbers, indent=2) + "\n")
     summary.write_text(markdown(found))
     draw(found, plot)
+    print(headline(found["trained"], found["untrained"]))
 
 
 @cache
@@ -111,6 +112,14 @@ def summarize(runs: list[Speculation], plain: list[list[int]], k: int) -> Accept
         tokens=sum(used) + len(used),
         lossless=sum(run.token_ids == alone for run, alone in zip(runs, plain, strict=True)),
         prompts=len(runs),
+    )
+
+
+def headline(trained: Acceptance, fresh: Acceptance) -> str:
+    """The outcome in a line: the last that is printed."""
+    return (
+        f"{trained.tokens_per_step:.2f} tokens a step (untrained {fresh.tokens_per_step:.2f}), "
+        f"{trained.lossless} of {trained.prompts} lossless"
     )
 
 
