@@ -60,7 +60,7 @@ def encode(value: object) -> bytes:
     Mappings are encoded in the order of their sorted keys, sequences in their own order.
     """
     if isinstance(value, str):
-        return _frame(b"s", value.encode("utf-8", "surrogateescape"))
+        return _frame(b"s", value.encode("utf-8", "surrogatepass"))  # JSON may hold half a surrogate pair
     if isinstance(value, bool):
         return _frame(b"b", b"\x01" if value else b"\x00")
     if isinstance(value, int):
@@ -72,8 +72,8 @@ def encode(value: object) -> bytes:
     if value is None:
         return _frame(b"n", b"")
     if isinstance(value, Mapping):
-        pairs = sorted((str(k), v) for k, v in value.items())
-        return _frame(b"m", b"".join(encode(k) + encode(v) for k, v in pairs))
+        pairs = sorted((str(key), encode(key), encode(part)) for key, part in value.items())
+        return _frame(b"m", b"".join(key + part for _, key, part in pairs))
     if isinstance(value, Sequence):
         return _frame(b"l", b"".join(map(encode, value)))
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
