@@ -147,7 +147,7 @@ class RuleTally:
             mean_s = self.work_s / max(self.counts["ran"], 1)
             done_s = sum(min(now - began, mean_s) for began in self.running.values())
             left_s = (mean_s * n_left - done_s) / max(self.most_running, 1)
-        return left_s if left_s > 0 else None
+        return left_s if left_s >= _WORTH_TELLING_S else None
 
 
 class Tally:
