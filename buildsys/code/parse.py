@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from buildsys.digest import Digest, digest_bytes
@@ -62,15 +63,25 @@ def parse(path: str, text: str) -> Module:
         ) from None
     except ValueError as error:  # a null byte
         raise Broken(str(error), place=Place(path), exit_code=1) from None
+    except (RecursionError, MemoryError):
+        raise Broken("nested too deeply for Python", place=Place(path), exit_code=1) from None
     nodes = list(ast.walk(tree))
-    deferred = {id(node) for block in nodes if _defers(block) for node in ast.walk(block)}
+    deferred = {id(node) for block in nodes for part in _deferred(block) for node in ast.walk(part)}
     return Module(
         path=path,
-        digest=digest_bytes(ast.dump(tree).encode("utf-8", "surrogatepass")),
+        digest=_digest(tree, text),
         imports=tuple(found for node in nodes for found in _imports(node, id(node) in deferred)),
         dynamic=any(_is_dynamic(node) for node in nodes),
         defines=frozenset(name for node in tree.body for name in _bound(node)),
     )
+
+
+def _digest(tree: ast.Module, text: str) -> Digest:
+    try:
+        syntax = ast.dump(tree)
+    except RecursionError:  # Python compiles what is nested several times deeper; its formatting counts, then
+        syntax = text
+    return digest_bytes(syntax.encode("utf-8", "surrogatepass"))
 
 
 def _imports(node: ast.AST, deferred: bool) -> list[Import]:
@@ -81,10 +92,12 @@ def _imports(node: ast.AST, deferred: bool) -> list[Import]:
     return []
 
 
-def _defers(node: ast.AST) -> bool:
+def _deferred(node: ast.AST) -> Sequence[ast.AST]:
+    """What of a node does not run when its module is imported."""
     if isinstance(node, ast.If):
-        return ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING"
-    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        name = node.test.attr if isinstance(node.test, ast.Attribute) else getattr(node.test, "id", "")
+        return node.body if name == "TYPE_CHECKING" else ()
+    return (node,) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ()
 
 
 def _is_dynamic(node: ast.AST) -> bool:

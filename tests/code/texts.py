@@ -1,0 +1,25 @@
+"""A project's Python files as a dict, in place of a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+FOLDER = "scripts"
+SCRIPT = f"{FOLDER}/one.py"
+
+
+class Texts(dict[str, str]):
+    """The files by path; a `Tree`."""
+
+    def read(self, path: str) -> str | None:
+        return self.get(path)
+
+    def sources(self, folder: str) -> Sequence[str]:
+        return sorted(path for path in self if path.startswith(f"{folder}/" if folder else ""))
+
+
+def texts(script: str, beside: str | Mapping[str, str] = "", *, folder: str = FOLDER) -> Texts:
+    """The script `one.py` and the files beside it: names of empty ones, or their texts by name."""
+    files = dict.fromkeys(beside.split(), "") if isinstance(beside, str) else beside
+    prefix = f"{folder}/" if folder else ""
+    return Texts({f"{prefix}{name}": text for name, text in {"one.py": script, **files}.items()})
