@@ -44,7 +44,7 @@ def slice_of(script: str, function: str, tree: Tree) -> Slice:
     if found is None:
         raise BuildError(f"there is no script {script}", place=Place(script))
     entry = found.modules[script]
-    if function and function not in entry.defines:
+    if function and entry.defines.isdisjoint((function, "*")):  # a star import may bring any name
         raise Broken(
             f'{script} defines no "{function}"',
             place=Place(script),

@@ -1,0 +1,229 @@
+"""What changes the fingerprint of an action's code, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from buildsys.code.parse import Broken
+from buildsys.code.slice import Slice, merge, slice_of
+from buildsys.digest import digest_bytes
+from buildsys.errors import FAILED, USAGE, BuildError, Place
+from tests.code.texts import SCRIPT, texts
+
+BROKEN = "try:\n"
+
+
+def sliced(script: str, beside: str | Mapping[str, str] = "", function: str = "f") -> Slice:
+    return slice_of(SCRIPT, function, texts(script, beside))
+
+
+ONE = "import a\nLIMIT = 3\ndef f(x):\n    return a.g(x)[:LIMIT]\ndef other():\n    return 1\n"
+BESIDE = {"a.py": "def g(x):\n    return [x, 'b']\n", "apart.py": "x = 1\n", "broken.py": BROKEN}
+
+
+def edited(name: str, old: str, new: str) -> tuple[str, dict[str, str]]:
+    """The script and the files beside it, after one edit of one of them."""
+    tree = {"one.py": ONE, **BESIDE}
+    assert old in tree[name]
+    tree[name] = tree[name].replace(old, new, 1)
+    return tree.pop("one.py"), tree
+
+
+# ---------------------------------------------------------------- the truth table of today (decision 0004)
+
+SAME = {
+    "a comment": ("one.py", "LIMIT = 3", "LIMIT = 3  # records"),
+    "a comment elsewhere": ("a.py", "def g", "# what it gives\ndef g"),
+    "blank lines": ("one.py", "def f", "\n\n\ndef f"),
+    "another layout": ("one.py", "a.g(x)[:LIMIT]", "(\n        a.g( x, )[ : LIMIT ]\n    )"),
+    "other quotes": ("a.py", "'b'", '"b"'),
+    "another notation": ("one.py", "3", "0x3"),
+    "line ends": ("a.py", "\n", "\r\n"),
+    "a module out of reach": ("apart.py", "1", "2"),
+    "a broken module out of reach": ("broken.py", BROKEN, "def f(:"),
+}
+DIFFERENT = {
+    "the function": ("one.py", "(x)[", "(x + 1)["),
+    "a constant": ("one.py", "3", "4"),
+    "the type of a constant": ("one.py", "3", "3.0"),
+    "a name": ("one.py", "def other", "def another"),
+    "another function of the script": ("one.py", "return 1", "return 2"),
+    "a module in reach": ("a.py", "'b'", "'c'"),
+    "the order of statements": ("one.py", "import a\nLIMIT = 3\n", "LIMIT = 3\nimport a\n"),
+    "a docstring": ("one.py", "    return a", "    '''What it gives.'''\n    return a"),
+    "an annotation": ("one.py", "f(x)", "f(x: int)"),
+    "a decorator": ("one.py", "def f", "@a.g\ndef f"),
+    "an effect at import": ("a.py", "def g", "print()\ndef g"),
+    "the code of the program alone": ("one.py", "def f", "if __name__ == '__main__':\n    print()\ndef f"),
+    "one import more": ("one.py", "import a", "import a, apart"),
+    "one distribution more": ("one.py", "import a", "import a, torch"),
+    "one import less": ("one.py", "import a\n", ""),
+}
+
+
+@pytest.mark.parametrize("edit", SAME.values(), ids=SAME)
+def test_an_edit_that_changes_no_code_in_reach_leaves_the_fingerprint(edit: tuple[str, str, str]) -> None:
+    assert sliced(*edited(*edit)).fingerprint == sliced(ONE, BESIDE).fingerprint
+
+
+@pytest.mark.parametrize("edit", DIFFERENT.values(), ids=DIFFERENT)
+def test_an_edit_of_any_code_in_reach_changes_the_fingerprint(edit: tuple[str, str, str]) -> None:
+    assert sliced(*edited(*edit)).fingerprint != sliced(ONE, BESIDE).fingerprint
+
+
+def test_another_function_of_the_same_code_is_another_fingerprint() -> None:
+    prints = {sliced(ONE, BESIDE, function).fingerprint for function in ("f", "other", "a", "LIMIT", "")}
+    assert len(prints) == 5
+
+
+def test_another_script_of_the_same_code_is_another_fingerprint() -> None:
+    text = {"one.py": "import two\ndef f(): ...", "two.py": "import one\ndef f(): ..."}
+    tree = texts(text["one.py"], {"two.py": text["two.py"]})
+    one, two = (slice_of(f"scripts/{name}", "f", tree) for name in text)
+    assert one.symbols == two.symbols
+    assert one.fingerprint != two.fingerprint
+
+
+def test_the_same_code_in_another_module_is_another_fingerprint() -> None:
+    one = sliced("import a\ndef f(): ...", {"a.py": "import b", "b.py": "", "c.py": ""})
+    two = sliced("import a\ndef f(): ...", {"a.py": "import b", "b/__init__.py": "", "c.py": ""})
+    assert one.fingerprint != two.fingerprint
+
+
+def test_a_module_that_comes_to_shadow_an_installed_one_changes_the_fingerprint() -> None:
+    text = "import json\ndef f(): ..."
+    assert sliced(text).fingerprint != sliced(text, "json.py").fingerprint
+    assert sliced(text, "xml.py").fingerprint == sliced(text).fingerprint
+
+
+@pytest.mark.parametrize("folder", ["elsewhere", "scripts/deep/er", "a", ""])
+@pytest.mark.parametrize("text", [ONE, "import importlib\n" + ONE], ids=["plain", "computed"])
+def test_moving_the_script_s_folder_changes_nothing(folder: str, text: str) -> None:
+    here = sliced(text, BESIDE)
+    path = f"{folder}/one.py" if folder else "one.py"
+    there = slice_of(path, "f", texts(text, BESIDE, folder=folder))
+    assert there.fingerprint == here.fingerprint
+    assert there.sources.keys() == {key.replace("scripts", folder, 1).removeprefix("/") for key in here.sources}
+
+
+@pytest.mark.parametrize(
+    ("edit", "same"),
+    [
+        (("apart.py", "1", "2"), False),
+        (("apart.py", "1", "1  # one"), True),
+        (("broken.py", BROKEN, "def f(:\n"), False),
+        (("broken.py", BROKEN, BROKEN + "# only a comment\n"), False),
+    ],
+)
+def test_a_computed_import_takes_all_modules_and_broken_ones_by_their_text(
+    edit: tuple[str, str, str], same: bool
+) -> None:
+    computed = "import importlib\n"
+    before = sliced(computed + ONE, BESIDE)
+    script, beside = edited(*edit)
+    assert (sliced(computed + script, beside).fingerprint == before.fingerprint) is same
+
+
+# ---------------------------------------------------------------- what a slice holds
+
+
+def test_a_slice_holds_sources_symbols_and_names_from_outside() -> None:
+    text = "import json, torch.nn\nfrom numpy import ones\nimport a\ndef f():\n    import datasets\n"
+    tree = texts(text, {"a.py": "import tokenizers, os.path\n", "b.py": "import gguf\n"})
+    found = slice_of(SCRIPT, "f", tree)
+    assert found.sources == {path: tree[path] for path in (SCRIPT, "scripts/a.py")}
+    assert [(path, symbol) for path, symbol, _ in found.symbols] == [("scripts/a.py", "*"), (SCRIPT, "*")]
+    assert found.external == {"torch", "numpy", "datasets", "tokenizers"}
+    assert found.preload == {"torch.nn", "numpy:ones", "tokenizers"}
+
+
+def test_an_edit_changes_the_digest_of_its_module_alone() -> None:
+    before, after = sliced(ONE, BESIDE), sliced(*edited("a.py", "'b'", "'c'"))
+    assert [path for path, _, _ in sorted({*before.symbols} ^ {*after.symbols})] == ["scripts/a.py", "scripts/a.py"]
+
+
+def test_a_broken_module_is_among_the_symbols_with_the_digest_of_its_text() -> None:
+    found = sliced("import importlib\ndef f(): ...", {"b.py": BROKEN})
+    assert ("scripts/b.py", "*", digest_bytes(BROKEN.encode())) in found.symbols
+    assert found.sources["scripts/b.py"] == BROKEN
+
+
+# ---------------------------------------------------------------- the function
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(): ...",
+        "async def f(): ...",
+        "f = lambda: 1",
+        "from a import f",
+        "from a import g as f",
+        "from a import *",
+        "if x:\n    def f(): ...",
+        "try:\n    from a import f\nexcept ImportError:\n    f = None",
+        "class f: ...",
+    ],
+)
+def test_a_function_may_come_from_any_binding_of_its_name(text: str) -> None:
+    assert sliced(text, "a.py").sources[SCRIPT] == text
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("def extracted(): ...\ndef tokenize(): ...", 'did you mean "extracted"?'),
+        ("def build(): ...\nimport os", "valid here: build, os"),
+        ("def build():\n    def extract(): ...", "valid here: build"),
+        ("class C:\n    def extract(self): ...", "valid here: C"),
+        ("import extract.deep as deep", "valid here: deep"),
+        ("", ""),
+    ],
+)
+def test_a_missing_function_blocks_its_rules_and_names_what_there_is(text: str, hint: str) -> None:
+    with pytest.raises(Broken) as caught:
+        sliced(text, function="extract")
+    error = caught.value
+    assert error.problem == f'{SCRIPT} defines no "extract"'
+    assert (error.place, error.hint, error.exit_code) == (Place(SCRIPT), hint, FAILED)
+
+
+def test_a_script_that_is_run_as_a_program_needs_no_function() -> None:
+    assert sliced("print()", function="").sources == {SCRIPT: "print()"}
+
+
+def test_a_missing_script_is_a_mistake_in_the_rule_file() -> None:
+    with pytest.raises(BuildError, match=r"there is no script scripts/two\.py") as caught:
+        slice_of("scripts/two.py", "f", texts(""))
+    assert caught.value.exit_code == USAGE
+    assert not isinstance(caught.value, Broken)
+
+
+# ---------------------------------------------------------------- several scripts of one command
+
+
+def merged(**scripts: str) -> Slice:
+    tree = texts("", {f"{name}.py": text for name, text in scripts.items()} | {"a.py": "import torch"})
+    return merge([slice_of(f"scripts/{name}.py", "", tree) for name in scripts])
+
+
+def test_a_merged_slice_holds_all_that_its_parts_hold_once() -> None:
+    both = merged(x="import a", y="import a\nfrom numpy import ones")
+    assert sorted(both.sources) == ["scripts/a.py", "scripts/x.py", "scripts/y.py"]
+    assert [path for path, _, _ in both.symbols] == sorted(both.sources)
+    assert (both.external, both.preload) == ({"torch", "numpy"}, {"torch", "numpy:ones"})
+
+
+def test_a_merged_fingerprint_changes_with_each_of_its_parts_and_with_nothing_else() -> None:
+    before = merged(x="import a", y="y = 1").fingerprint
+    assert merged(x="import a", y="y = 1  # one").fingerprint == before
+    assert merged(x="import a", y="y = 2").fingerprint != before
+    assert merged(x="", y="y = 1").fingerprint != before
+    assert merged(x="import a").fingerprint != before
+
+
+def test_one_slice_is_merged_to_itself() -> None:
+    alone = sliced(ONE, BESIDE)
+    assert merge([alone]) is alone
