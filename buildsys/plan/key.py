@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from buildsys.code.slice import Slice
 from buildsys.digest import Digest, Hasher
-from buildsys.model import ActionId, ActionKey, Artifact, Part, Rule, Value
+from buildsys.model import ActionId, ActionKey, Artifact, Output, Part, Rule, Value
+from buildsys.spec.pattern import shard_part
 
 FORMAT = 1
 """Raised whenever the same facts would mean other outputs."""
@@ -32,12 +33,12 @@ class Surroundings:
     """What a rule's actions run in, beside their inputs.
 
     python: minor version ("3.11"). versions: distributions that the code imports.
-    env: declared variables, "" for unset. services: service name -> its key.
+    env: declared variables, None for unset. services: service name -> its key.
     """
 
     python: str
     versions: Mapping[str, str]
-    env: Mapping[str, str]
+    env: Mapping[str, str | None]
     services: Mapping[str, Digest]
 
 
@@ -45,8 +46,8 @@ class Surroundings:
 class Given:
     """One input file or folder as an action gets it.
 
-    name: the role. file: its own name, which the code can see. Not hashed: its path, and for what an action made, that
-    action and the artifact.
+    name: the role. file: its own name, which the code can see. many: the code gets it in a list. Not hashed: its path,
+    and for what an action made, that action and the artifact.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Given:
     path: str
     maker: ActionId | None = None
     artifact: Artifact | None = None
+    many: bool = False
 
 
 def rule_facts(rule: Rule, code: Slice | None, around: Surroundings) -> Iterator[Fact]:
@@ -64,6 +66,7 @@ def rule_facts(rule: Rule, code: Slice | None, around: Surroundings) -> Iterator
     if rule.kind == "shell":
         yield Fact("rule", "command", rule.command)
     else:
+        yield Fact("rule", "script", _name(rule.script))  # two scripts that reach each other are of one code
         yield Fact("rule", "function", rule.function)
     if rule.kind == "chat":
         yield Fact("rule", "samples", rule.samples)
@@ -74,8 +77,8 @@ def rule_facts(rule: Rule, code: Slice | None, around: Surroundings) -> Iterator
             yield Fact("code", f"{path.removeprefix(_folder(rule.script))}:{symbol}", digest, path)
     for param in sorted(rule.params, key=lambda p: p.name):
         yield Fact("param", param.name, param.value, param.config_key)
-    for output in rule.outputs:
-        yield Fact("output", output.name, output.pattern.rpartition("/")[2])
+    for output in sorted(rule.outputs, key=lambda o: o.name):
+        yield Fact("output", output.name, _seen_as(rule, output))
     yield Fact("python", "python", around.python)
     for group, values in (("version", around.versions), ("env", around.env), ("service", around.services)):
         for name in sorted(values):
@@ -100,9 +103,9 @@ def service_facts(
 
 
 def input_facts(inputs: Iterable[tuple[str, Sequence[Given]]]) -> Iterator[Fact]:
-    """The inputs by role: names and digests, in the order in which the code gets them."""
-    for role, given in inputs:
-        yield Fact("input", role, [[one.file, one.digest] for one in given])
+    """The inputs by role: names and digests, those of one role in the order in which the code gets them."""
+    for role, given in sorted(inputs, key=lambda pair: pair[0]):
+        yield Fact("input", role, [[one.file, one.digest, one.many] for one in given])
 
 
 def hasher_of(facts: Iterable[Fact]) -> Hasher:
@@ -113,9 +116,12 @@ def hasher_of(facts: Iterable[Fact]) -> Hasher:
     return hasher
 
 
-def action_key(rule_hasher: Hasher, inputs: Iterable[tuple[str, Sequence[Given]]]) -> ActionKey:
-    """The key of one action, from its rule's facts and its inputs."""
+def action_key(
+    rule_hasher: Hasher, inputs: Iterable[tuple[str, Sequence[Given]]], names: Sequence[str] = ()
+) -> ActionKey:
+    """The key of one action, from its rule's facts, its inputs, and the file names of its outputs, which code can see."""
     hasher = rule_hasher.copy()
+    hasher.field("output", "names", list(names))
     for fact in input_facts(inputs):
         hasher.field(fact.group, fact.name, fact.value)
     return ActionKey(hasher.digest())
@@ -128,8 +134,26 @@ def parts_of(facts: Iterable[Fact]) -> tuple[Part, ...]:
 
 def _text(fact: Fact) -> str:
     if fact.group == "param":
-        return f"{fact.value!r} ({type(fact.value).__name__})"
+        return f"{_in_order(fact.value)!r} ({type(fact.value).__name__})"
     return str(fact.value)
+
+
+def _in_order(value: Value) -> Value:
+    """The value with the keys of its mappings sorted, since their order is not in the key."""
+    if isinstance(value, Mapping):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(part) for part in value] if isinstance(value, list) else value
+
+
+def _seen_as(rule: Rule, output: Output) -> str:
+    """What an output is to the code: a file of this name, or for an origin the folder that it writes such files into."""
+    if rule.is_origin and "{shard}" in output.pattern:
+        return f"folder of {shard_part(output.pattern)}"
+    return _name(output.pattern)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _folder(script: str) -> str:
