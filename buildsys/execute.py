@@ -18,7 +18,7 @@ from pathlib import Path
 from buildsys.assess import Assessment, Assessor, Bound
 from buildsys.code.slice import Slice
 from buildsys.digest import digest_of
-from buildsys.errors import BuildError, Place
+from buildsys.errors import BuildError
 from buildsys.model import (
     Event,
     Made,
@@ -33,7 +33,7 @@ from buildsys.plan.key import Given
 from buildsys.prepare import Prepared, fill_command, freeze
 from buildsys.project import Project
 from buildsys.run.chat import Cancelled, ChatEngine
-from buildsys.run.conversation import Asked
+from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint
 from buildsys.run.replies import ReplyLog
 from buildsys.run.services import Services
@@ -251,20 +251,10 @@ class Executor:
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self._root)
 
-    def _records(self, given: Given) -> list[dict[str, object]]:
+    def _records(self, given: Given) -> Sequence[Record]:
         """The records of a JSONL file, read as frozen as the action's other inputs."""
         path = self._store.link(given.artifact, given.file) if given.artifact else self._root / given.path
-        records = []
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
-            try:
-                record = json.loads(line) if line.strip() else {}
-            except ValueError as error:
-                raise _bad_record(given.path, number, str(error)) from None
-            if not isinstance(record, dict):
-                raise _bad_record(given.path, number, "it is no object")
-            if record:
-                records.append(record)
-        return records
+        return read_records(path.read_bytes(), given.path)
 
     def _endpoint(self, prepared: Prepared, urls: Mapping[str, str]) -> Endpoint:
         """Who is asked, and as whom the replies are kept: a service by its key, a URL by the rule's identity."""
@@ -370,7 +360,3 @@ def _last_words(log: Path) -> str:
         *whole, rest = file.read().decode(errors="replace").split("\n")
     last = whole[-1].strip() if len(whole) > 1 and not rest else ""
     return "" if "\r" in last or len(last) > _LONGEST_SUMMARY else last
-
-
-def _bad_record(path: str, line: int, problem: str) -> BuildError:
-    return BuildError("a record is no JSON object", place=Place(path, line), facts=[("reason", problem)])

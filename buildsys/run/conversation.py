@@ -5,16 +5,55 @@ Knows nothing of sending, of logs or of time. Whether a request is well formed i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NoReturn
 
 from buildsys.digest import digest_of
-from buildsys.errors import BuildError
-from buildsys.run.endpoint import chat_content, mended, server_error, server_words
+from buildsys.errors import BuildError, Place
+from buildsys.run.endpoint import MOST_LEVELS, chat_content, is_too_deep, mended, server_error, server_words
 from buildsys.run.replies import Reply, json_bytes, request_key
 
 Record = Mapping[str, Any]
+
+_MOST_TOKENS: Final = 2**53
+"""Above this readers of JSON disagree on numbers: whoever says so has counted wrongly."""
+
+
+def read_records(data: bytes, path: str) -> list[Record]:
+    """The objects of JSON Lines, one a line that is not blank. Raises BuildError at the first line that is none.
+
+    path: for errors. Lines end with a line feed and nothing else: what other ends of lines there are is white space
+    between tokens or, like U+2028, text of a string.
+    """
+    records: list[Record] = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line, parse_constant=_no_constant)
+            if is_too_deep(record):
+                raise RecursionError
+        except json.JSONDecodeError as error:
+            raise _no_record(error.msg, Place(path, number, error.colno)) from None
+        except ValueError as error:
+            raise _no_record(str(error), Place(path, number)) from None
+        except RecursionError:
+            raise _no_record(f"it is nested more than {MOST_LEVELS} levels deep", Place(path, number)) from None
+        if not isinstance(record, dict):
+            raise _no_record("it is no object", Place(path, number))
+        records.append(record)
+    return records
+
+
+def _no_record(reason: str, place: Place) -> BuildError:
+    return BuildError("a record is no JSON object", place=place, facts=[("reason", reason)])
+
+
+def _no_constant(name: str) -> NoReturn:
+    """Python alone takes these for JSON."""
+    raise ValueError(f"{name} is no JSON")
 
 
 @dataclass(frozen=True)
@@ -97,7 +136,7 @@ class Conversation:
         assert isinstance(body, dict)
         try:
             ask = Ask(request_key(body, identity, self.sample), json_bytes(body), identity, self.sample)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise self._error_at_this_turn("a request is not JSON", str(error)) from error
         if ask.key in self._keys:
             # Without this, a script that never returns None is asked for ever, and answered from the log.
@@ -149,9 +188,10 @@ def text_of(value: object) -> str:
 
 
 def tokens_of(content: Mapping[str, Any], name: str) -> int:
+    """What a reply says of its usage; -1 where it says nothing that can be."""
     usage = content.get("usage")
     n = usage.get(name) if isinstance(usage, dict) else None
-    return n if isinstance(n, int) else -1
+    return n if type(n) is int and 0 <= n <= _MOST_TOKENS else -1
 
 
 def _flaw(body: object) -> tuple[str, str] | None:

@@ -30,6 +30,8 @@ will never answer this request. misconfigured: it will answer none of them."""
 _REFUSED: Final = frozenset({400, 413, 422})
 _BUSY: Final = frozenset({429, 503})
 _TRANSIENT: Final = frozenset({408, 409, 425})
+MOST_LEVELS: Final = 200
+"""Of JSON within JSON. What is nested deeper no longer fits the stacks of all through whose hands it goes."""
 _MAX_WORDS: Final = 300
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 # Whole pairs come first and an escaped backslash is one match, so that group 1 is nothing but lone halves.
@@ -152,11 +154,24 @@ def chat_content(body: bytes) -> dict[str, Any] | None:
         content = msgspec.json.decode(mended(body))
     except (msgspec.MsgspecError, RecursionError):
         return None
+    if is_too_deep(content):
+        return None
     choices = content.get("choices") if isinstance(content, dict) else None
     if not isinstance(choices, list) or not choices:
         return None
     whole = all(isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices)
     return content if whole else None
+
+
+def is_too_deep(value: object) -> bool:
+    """Whether decoded JSON is nested more than MOST_LEVELS deep."""
+    level: list[Any] = [[value]]
+    for _ in range(MOST_LEVELS + 1):
+        within = (part for one in level for part in (one.values() if isinstance(one, dict) else one))
+        level = [part for part in within if isinstance(part, (dict, list))]
+        if not level:
+            return False
+    return True
 
 
 def mended(text: bytes) -> bytes:
@@ -172,7 +187,7 @@ def mended(text: bytes) -> bytes:
 def server_error(body: bytes) -> dict[str, Any]:
     """type, code and message of an error body, in the forms of OpenAI, vLLM and FastAPI; null where it has none."""
     try:
-        content = json.loads(body)
+        content = json.loads(mended(body))
     except (ValueError, RecursionError):
         content = None
     inner = content.get("error", content) if isinstance(content, dict) else None

@@ -58,6 +58,30 @@ def test_a_reply_without_content_is_a_reply(engine):
     assert len(server.asked) == 1
 
 
+@pytest.mark.parametrize("said", ["99999999999999999999", "-1", "2.5", '"7"', "true", "null", "[]"])
+def test_a_count_of_tokens_that_can_not_be_is_none(engine, said):
+    body = (
+        b'{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":3,"completion_tokens":%s}}' % said.encode()
+    )
+    with ChatServer(lambda asked: Answer(body=body)) as server:
+        (asked,) = engine().answer(records(1), one_turn, Endpoint(server.url, "m")).requests
+    assert (asked.prompt_tokens, asked.output_tokens) == (3, -1)
+
+
+def test_an_answer_nested_without_end_is_no_reply(engine):
+    deep = b'{"choices":[{"message":{"content":' + b"[" * 500 + b"]" * 500 + b"}}]}"
+    with ChatServer(lambda asked: Answer(body=deep) if asked.tries == 0 else GOOD) as server:
+        (row,) = engine().answer(records(1), one_turn, Endpoint(server.url, "m")).rows
+    assert b"answer to q1" in row.replies[0]
+
+
+def test_half_a_character_in_a_refusal_spoils_no_row(engine):
+    with ChatServer(lambda asked: Answer(400, rb'{"error":{"message":"cut \ud83d"}}')) as server:
+        answered = engine().answer(records(1), one_turn, Endpoint(server.url, "m"))
+    assert answered.requests[0].error == "cut \ufffd"
+    assert json.loads(answered.rows[0].line())["error"]["message"] == "cut \ufffd"
+
+
 def test_half_a_character_is_no_reason_to_ask_again_and_spoils_no_row(engine, log, tmp_path):
     cut = rb'{"choices":[{"message":{"content":"cut \ud83d"}}]}'
     heard = []
