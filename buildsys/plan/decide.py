@@ -69,6 +69,7 @@ def _line(old: Part | None, new: Part | None) -> str:
     if part.group == "rule":
         return f"the rule's {part.name} {what}"
     label = {"env": "variable", "version": "version of"}.get(part.group, part.group)
+    subject = label if part.name == part.group else f"{label} {part.name}"
     where = f" ({part.path})" if part.path else ""
     values = f": {old.value} → {new.value}" if old and new else f": {part.value}"
-    return f"{label} {part.name} {what}{values}{where}"
+    return f"{subject} {what}{values}{where}"
