@@ -40,7 +40,7 @@ class Project:
         """The project that `start` lies in: the nearest folder upward that holds `rules/`."""
         folder = Path(os.path.abspath(start))
         for candidate in (folder, *folder.parents):
-            if (candidate / RULES).is_dir() and any((candidate / RULES).glob("*.toml")):
+            if _rule_files(candidate):
                 return cls(candidate)
         raise BuildError(
             "this is no buildsys project: no rules/*.toml here or in a folder above",
@@ -50,9 +50,7 @@ class Project:
 
     def declared(self) -> Declared:
         """All rule files, read and checked. Raises BuildError with file and line."""
-        texts = {}
-        for path in sorted((self.root / RULES).glob("*.toml")):
-            texts[f"{RULES}/{path.name}"] = _utf8(path, f"{RULES}/{path.name}")
+        texts = {path: _utf8(self.root / path, path) for path in _rule_files(self.root)}
         return read_rules(texts, self._config_text)
 
     def graph(self) -> Graph:
@@ -94,6 +92,8 @@ class SourceTree:
             data = (self._root / path).read_bytes()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
+        except OSError as error:
+            raise Broken(f"can't be read: {error.strerror}", place=Place(path), exit_code=1) from None
         try:
             return importlib.util.decode_source(data)
         except (SyntaxError, UnicodeDecodeError) as error:
@@ -105,8 +105,16 @@ def action_environment(variables: Sequence[str], environ: Mapping[str, str] = os
     return {name: environ[name] for name in (*PASSED_ON, *variables) if name in environ}
 
 
+def _rule_files(root: Path) -> list[str]:
+    """The rule files of a folder, sorted; hidden ones, as editors leave them beside a file that is open, are none."""
+    names = sorted(file.name for file in (root / RULES).glob("*.toml") if not file.name.startswith("."))
+    return [f"{RULES}/{name}" for name in names]
+
+
 def _utf8(file: Path, path: str) -> str:
     try:
         return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BuildError(f"can't be read: {error.strerror}", place=Place(path)) from None
     except UnicodeDecodeError as error:
         raise BuildError(f"not UTF-8: {error.reason} at byte {error.start}", place=Place(path)) from None

@@ -12,11 +12,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from posixpath import splitext
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from buildsys.errors import BuildError, Place, excerpt_of, nearest
 from buildsys.model import Value
 from buildsys.spec.toml_text import parse_toml
+
+_MOST_LEVELS: Final = 100
+"""How deep values may be nested: far above any config, far below where Python gives up."""
 
 
 @dataclass(frozen=True)
@@ -42,20 +45,44 @@ class Config:
 
 def parse_config(path: str, text: str) -> Config:
     """The config in a file of this name. Raises BuildError where the text is not what the suffix says."""
-    match splitext(path)[1]:
-        case ".toml":
-            tree: Value = parse_toml(path, text).tree
-        case ".yaml" | ".yml":
-            tree = _parse_yaml(path, text)
-        case ".json":
-            tree = _parse_json(path, text)
-        case _:
-            hint = "its name has to end with .toml, .yaml, .yml or .json"
-            raise BuildError("not a config", place=Place(path), hint=hint)
+    try:
+        tree = _parse(path, text)
+    except RecursionError:
+        raise _too_deep(path) from None
+    _refuse_depth(path, tree)
+    _refuse_what_yaml_alone_has(path, tree)
     if not isinstance(tree, dict):
         hint = "a config is a table: keys with values"
         raise BuildError("a config without keys", place=Place(path, 1), excerpt=excerpt_of(text, 1), hint=hint)
     return Config(path, tree)
+
+
+def _parse(path: str, text: str) -> Value:
+    match splitext(path)[1]:
+        case ".toml":
+            return parse_toml(path, text).tree
+        case ".yaml" | ".yml":
+            return _parse_yaml(path, text)
+        case ".json":
+            return _parse_json(path, text)
+    hint = "its name has to end with .toml, .yaml, .yml or .json"
+    raise BuildError("not a config", place=Place(path), hint=hint)
+
+
+def _refuse_depth(path: str, tree: Value) -> None:
+    """Level by level, each value once, since an alias of YAML may put a value into itself."""
+    level = {id(tree): tree}
+    for _ in range(_MOST_LEVELS):
+        parts: list[Value] = []
+        for value in level.values():
+            parts += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        level = {id(part): part for part in parts}
+    if level:
+        raise _too_deep(path)
+
+
+def _too_deep(path: str) -> BuildError:
+    return BuildError(f"values nested more than {_MOST_LEVELS} levels deep, or in themselves", place=Place(path))
 
 
 def _dotted_keys(tree: Mapping[str, Value], above: str = "") -> Iterator[str]:
@@ -82,7 +109,6 @@ def _parse_yaml(path: str, text: str) -> Value:
         _refuse(path, text, "YAML", _first_line(error.problem or error.context or str(error)), line, column)
     except YAMLError as error:
         _refuse(path, text, "YAML", _first_line(str(error)))
-    _refuse_what_yaml_alone_has(path, tree)
     return {} if tree is None else tree
 
 
