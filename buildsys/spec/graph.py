@@ -17,6 +17,7 @@ from buildsys.model import NO_SHARD, ActionId, Declared, Input, Ref, Rule, RuleN
 from buildsys.spec.pattern import fill, may_meet
 
 SHARD_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
+_TARGET = re.compile(r"(?P<rule>\w+)(?:\[(?P<shard>[^\[\]]+)\])?")
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,10 @@ class Graph:
             self.origins[name] = self._origin(self.rules[name])
         for rule in self.rules.values():
             for given in rule.inputs:
-                self._check_input(rule, given)
+                self._check_input(f"rule.{rule.name}", self.origins[rule.name], given)
+        for service in self.services.values():
+            for given in service.inputs:
+                self._check_input(f"service.{service.name}", None, given)
 
     # ------------------------------------------------------------ rules
 
@@ -142,29 +146,28 @@ class Graph:
             )
         return origin
 
-    def _check_input(self, rule: Rule, given: Input) -> None:
+    def _check_input(self, table: str, origin: Origin | None, given: Input) -> None:
+        """table: who declares it. origin: where the shards of that come from; None for a service, which has none."""
         if isinstance(given.source, str):
-            self._refuse_output_by_path(rule, given, given.source)
+            self._refuse_output_by_path(table, given, given.source)
             return
         ref, source = given.source, self.rules[given.source.rule]
-        sharded = source.is_origin or self.origins[source.name] is not None
+        own = self._origin_of_output(source, ref.output)
         plain, fold = str(Ref(ref.rule, ref.output)), str(Ref(ref.rule, ref.output, every=True))
-        if ref.every and not sharded:
+        if ref.every and own is None:
             raise BuildError(
-                f'input "{given.name}" of [rule.{rule.name}] asks for all shards of {source.name}, which has none',
+                f'input "{given.name}" of [{table}] asks for all shards of {plain.removeprefix("@")}, which has none',
                 place=given.place,
                 hint=f'write "{plain}"',
             )
-        if not ref.every and sharded and self._origin_of_output(source, ref.output) != self.origins[rule.name]:
+        if not ref.every and own is not None and own != origin:
+            each = "" if table.startswith("service.") else f', or each = {{ shard = "{fold}" }} for one action a shard'
             raise BuildError(
-                f'input "{given.name}" of [rule.{rule.name}] asks for "this shard" of {source.name}, '
+                f'input "{given.name}" of [{table}] asks for "this shard" of {source.name}, '
                 "but the two do not share their shards",
-                facts=[
-                    (rule.name, f"shards of {self.origins[rule.name] or 'none'}"),
-                    (source.name, f"shards of {self._origin_of_output(source, ref.output)}"),
-                ],
+                facts=[(table, f"shards of {origin}" if origin else "no shards"), (source.name, f"shards of {own}")],
                 place=given.place,
-                hint=f'write "{fold}" for the list of all, or each = {{ shard = "{fold}" }} for one action a shard',
+                hint=f'write "{fold}" for the list of all{each}',
             )
 
     def _origin_of_output(self, source: Rule, output: str) -> Origin | None:
@@ -174,13 +177,13 @@ class Graph:
             return Origin(source.name) if "{shard}" in pattern else None
         return self.origins[source.name]
 
-    def _refuse_output_by_path(self, rule: Rule, given: Input, path: str) -> None:
+    def _refuse_output_by_path(self, table: str, given: Input, path: str) -> None:
         """There would be no edge, so the order of the two would be luck."""
         for other in self.rules.values():
             for output in other.outputs:
                 if may_meet(path.replace("*", "{any}"), output.pattern):
                     raise BuildError(
-                        f'input "{given.name}" of [rule.{rule.name}] meets an output of [rule.{other.name}]',
+                        f'input "{given.name}" of [{table}] meets an output of [rule.{other.name}]',
                         facts=[("input", path), ("output", output.pattern)],
                         place=given.place,
                         hint=f'write "{Ref(other.name, output.name)}", so that it is built first',
@@ -236,10 +239,8 @@ class Graph:
 
     def target(self, text: str) -> ActionId | RuleName:
         """What a user means by a rule name, `rule[shard]`, or the path of an output. Raises BuildError, exit 3."""
-        name, bracket, rest = text.partition("[")
-        if name in self.rules:
-            shard = rest.removesuffix("]")
-            return ActionId(RuleName(name), Shard(shard)) if bracket and shard != "*" else RuleName(name)
+        if (match := _TARGET.fullmatch(text)) and match["rule"] in self.rules:
+            return self._named(RuleName(match["rule"]), match["shard"])
         path = text.removeprefix("./").rstrip("/")
         for rule, _, regex in self._output_patterns:
             if match := regex.fullmatch(path):
@@ -247,9 +248,18 @@ class Graph:
                 return ActionId(rule, Shard(shard)) if self.origins[rule] is not None else RuleName(rule)
         raise BuildError(
             f'no rule, action or output is called "{text}"',
-            hint=nearest(name, list(self.rules)),
+            hint=nearest(text.partition("[")[0], list(self.rules)),
             exit_code=NO_SUCH_TARGET,
         )
+
+    def _named(self, rule: RuleName, shard: str | None) -> ActionId | RuleName:
+        """The target `rule` or `rule[shard]`; without a shard, and with `*`, all actions of the rule."""
+        if shard in (None, "*"):
+            return rule
+        if self.origins[rule] is None:
+            hint = f'write "{rule}"'
+            raise BuildError(f"{rule} has no shards, but one action", hint=hint, exit_code=NO_SUCH_TARGET)
+        return ActionId(rule, Shard(shard))
 
     def wanted(self, targets: Iterable[str]) -> Wanted:
         """The targets and all that they need; without targets every rule that is built by default."""
