@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from buildsys.digest import Digest
 from buildsys.errors import BuildError
 from buildsys.model import (
+    NO_SHARD,
     ActionId,
     ActionKey,
     Artifact,
     Decision,
     Made,
+    Output,
     Part,
     Result,
     Rule,
@@ -46,12 +48,22 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class Served:
+    """A service that actions need, with its inputs and the key that says how it answers."""
+
+    service: Service
+    inputs: tuple[Bound, ...]
+    key: Digest
+
+
+@dataclass(frozen=True)
 class Keyed:
-    """An action with its inputs as they are now, and its key."""
+    """An action with its inputs as they are now, the services that it needs, and its key."""
 
     action: ActionId
     prepared: Prepared
     inputs: tuple[Bound, ...]
+    services: tuple[Served, ...]
     key: ActionKey
 
 
@@ -74,6 +86,7 @@ class Assessor:
         self._past = past
         self._made: dict[ActionId, tuple[Made, ...]] = {}
         self._of_rule: dict[RuleName, list[ActionId]] = {}
+        self._served: dict[str, Served] = {}
         self._prepared: dict[RuleName, Prepared] = {}
         self._changed: dict[tuple[Digest, Digest], list[str]] = {}
 
@@ -118,18 +131,39 @@ class Assessor:
             inputs = tuple(self.bind(source) for source in self.graph.sources(action))
         except BuildError as error:
             return error
-        return Keyed(action, prepared, inputs, action_key(prepared.hasher, [(one.name, one.given) for one in inputs]))
+        names = [self.output_path(action, output.name, NO_SHARD).rpartition("/")[2] for output in self._plain(action)]
+        key = action_key(prepared.hasher, [(one.name, one.given) for one in inputs], names)
+        services = tuple(self.served(service) for service in self.graph.services_of(prepared.rule))
+        return Keyed(action, prepared, inputs, services, key)
+
+    def _plain(self, action: ActionId) -> list[Output]:
+        """The outputs whose file names the code of this action sees, sorted by role; an origin sees folders."""
+        rule = self.graph.rules[action.rule]
+        plain = [output for output in rule.outputs if not (rule.is_origin and "{shard}" in output.pattern)]
+        return sorted(plain, key=lambda output: output.name)
 
     def prepared(self, rule: Rule) -> Prepared:
         """The rule's half of its keys; what its services need must be settled."""
         if rule.name not in self._prepared:
-            keys = {service.name: self.service_key(service) for service in self.graph.services_of(rule)}
+            keys = {service.name: self.served(service).key for service in self.graph.services_of(rule)}
             self._prepared[rule.name] = self.preparer.prepare(rule, keys)
         return self._prepared[rule.name]
 
-    def service_key(self, service: Service) -> Digest:
-        bound = [self.bind(source) for source in self.graph.service_sources(service)]
-        return self.preparer.service_key(service, [(one.name, one.given) for one in bound])
+    def served(self, service: Service) -> Served:
+        """A service with its inputs as they were when it was first asked for: all actions mean the same one."""
+        if service.name not in self._served:
+            inputs = tuple(self.bind(source) for source in self.graph.service_sources(service))
+            key = self.preparer.service_key(service, [(one.name, one.given) for one in inputs])
+            self._served[service.name] = Served(service, inputs, key)
+        return self._served[service.name]
+
+    def look_again(self, rule: Rule) -> None:
+        """Forget what was known of the rule's services, whose files have changed since."""
+        stale = {service.name for service in self.graph.services_of(rule)}
+        self._served = {name: served for name, served in self._served.items() if name not in stale}
+        for other in list(self._prepared):
+            if stale.intersection(service.name for service in self.graph.services_of(self.graph.rules[other])):
+                del self._prepared[other]
 
     def bind(self, source: Source) -> Bound:
         """One input as it is now. Raises BuildError where it is missing."""
@@ -141,7 +175,15 @@ class Assessor:
         else:
             makers = [self.graph.maker(source)]
         given = [
-            Given(source.name, _name(made.artifact), made.artifact.digest, made.artifact.path, maker, made.artifact)
+            Given(
+                source.name,
+                _name(made.artifact.path),
+                made.artifact.digest,
+                made.artifact.path,
+                maker,
+                made.artifact,
+                source.many,
+            )
             for maker in makers
             for made in self._made[maker]
             if made.name == source.output and (source.many or made.shard in ("", source.shard))
@@ -185,7 +227,7 @@ class Assessor:
             seen.append(found)
         if not seen:
             raise BuildError(f'input "{source.name}" matches no file: {source.path}')
-        given = tuple(Given(source.name, one.path.rpartition("/")[2], one.digest, one.path) for one in seen)
+        given = tuple(Given(source.name, _name(one.path), one.digest, one.path, many=source.many) for one in seen)
         return Bound(source.name, source.many, given, tuple(seen))
 
     def _holds(self, one: Keyed) -> bool:
@@ -200,7 +242,7 @@ class Assessor:
         else:
             result = self.placed(result, one.action)
             decision = decide(result, self.where(result.outputs), ())
-        return Assessment(one.action, one.prepared, one.inputs, one.key, result, decision)
+        return Assessment(one.action, one.prepared, one.inputs, one.services, one.key, result, decision)
 
 
 def input_parts(inputs: Iterable[Bound]) -> tuple[Part, ...]:
@@ -208,5 +250,5 @@ def input_parts(inputs: Iterable[Bound]) -> tuple[Part, ...]:
     return tuple(Part("input", given.name, given.digest, given.path) for bound in inputs for given in bound.given)
 
 
-def _name(artifact: Artifact) -> str:
-    return artifact.path.rpartition("/")[2]
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

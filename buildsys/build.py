@@ -11,11 +11,12 @@ import os
 import queue
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
-from buildsys.assess import Assessment, Assessor, Bound
+from buildsys.assess import Assessment, Assessor
 from buildsys.code.parse import Broken
 from buildsys.deliver import Delivered
 from buildsys.digest import Digest
@@ -57,6 +58,7 @@ from buildsys.workshop import Workshop
 
 GOOD: frozenset[Outcome] = frozenset({"ran", "reused", "restored"})
 _ENDED = {"failed": "failed", "skipped": "was skipped", "blocked": "is blocked", "cancelled": "was cancelled"}
+_MOST_SHARDS = 20
 _PUBLISH_S = 2.0
 _PUBLISH_SHARE = 20
 """Readers see what is two seconds old, or older where a snapshot takes more than a twentieth of that."""
@@ -109,6 +111,9 @@ class Build:
         self._preparer = Preparer(project, graph)
         self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past)
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
+        self._stopping = False
+        if unknown := self._unknown_target():
+            raise unknown
         self._workshop: Workshop | None = None
         self._outcomes: dict[ActionId, Outcome] = {}
         self._available: set[ActionId] = set()
@@ -118,7 +123,6 @@ class Build:
         self._again: set[ActionId] = set()
         self._n_left: dict[RuleName, int] = {}
         self._n_busy = 0
-        self._stopping = False
         self._published_at = time.monotonic()
         self._publish_s = 0.0
 
@@ -130,16 +134,19 @@ class Build:
         self._emit(BuildStarted(self._options.command, self._options.targets, tuple(self._wanted.shards)))
         for notice in self._recorder.ask(lambda manifest: list(manifest.notices)):
             self._emit(Notice("warning", notice))
+        unknown: BuildError | None = None
         try:
             self._loop()
+            unknown = self._unknown_target()
             outcome = "done" if all(outcome in GOOD for outcome in self._outcomes.values()) else "failed"
-            if outcome == "done":
-                self._require_asked()
+            if outcome == "done" and not self._options.targets:
                 self._tidy()
         except KeyboardInterrupt:
             outcome = "interrupted"
             self._interrupt()
         self._finish(outcome)
+        if unknown:
+            raise unknown
         run_id = self._workshop.run_id if self._workshop else 0
         finished = BuildFinished(run_id, outcome, time.monotonic() - started, Counter(self._outcomes.values()))
         self._emit(finished)
@@ -193,22 +200,18 @@ class Build:
             return
         workshop = self._open_workshop()
         rule = assessment.prepared.rule
-        services = {
-            service.name: [self._assessor.bind(source) for source in self._graph.service_sources(service)]
-            for service in self._graph.services_of(rule)
-        }
         self._n_busy += 1
         pool = workshop.chat_pool if rule.kind == "chat" else workshop.pool
-        pool.submit(self._execute, workshop, assessment, services)
+        pool.submit(self._execute, workshop, assessment)
 
-    def _execute(self, workshop: Workshop, assessment: Assessment, services: Mapping[str, Sequence[Bound]]) -> None:
+    def _execute(self, workshop: Workshop, assessment: Assessment) -> None:
         """In a thread of a pool."""
         try:
             if self._stopping:
                 executed = Executed(cancelled=True)
             else:
                 self._emit(ActionStarted(assessment.action, assessment.decision.reason))
-                executed = workshop.executor.execute(assessment, services)
+                executed = workshop.executor.execute(assessment, again=assessment.action in self._again)
         except BaseException as error:
             self._fail(error)
             return
@@ -225,6 +228,7 @@ class Build:
         elif executed.moved and action not in self._again:
             self._again.add(action)
             self._emit(Notice("info", f"{executed.moved} changed while {action} ran: it runs again"))
+            self._assessor.look_again(assessment.prepared.rule)
             self._reassess(action)
         elif executed.cancelled:
             self._settle(action, "cancelled", reason, key=assessment.key, executed=executed)
@@ -388,28 +392,44 @@ class Build:
         while self._n_busy:
             self._inbox.get()()
 
-    def _require_asked(self) -> None:
-        """Raises BuildError for a shard that was asked for and does not exist."""
+    def _unknown_target(self) -> BuildError | None:
+        """The error for a shard that was asked for and does not exist, as far as the shards are known."""
         for text in self._options.targets:
             target = self._graph.target(text)
-            if isinstance(target, ActionId) and target not in self._outcomes:
-                shards = ", ".join(action.shard for action in self._frontier.actions(target.rule)) or "none"
-                raise BuildError(f"there is no {target}", facts=[("shards", shards)], exit_code=NO_SUCH_TARGET)
+            if not isinstance(target, ActionId) or not (shards := self._frontier.shards(target.rule)):
+                continue
+            if target.shard not in shards:
+                hint = f"its shards: {', '.join(shards)}" if len(shards) <= _MOST_SHARDS else ""
+                return BuildError(f"there is no {target}", hint=hint, exit_code=NO_SUCH_TARGET)
+        return None
 
     def _tidy(self) -> None:
-        """After a valid build of everything: outputs that nothing makes any more go, if they are in the store."""
-        if self._options.targets:
-            return
+        """After a valid build of everything: outputs that nothing makes any more go, if they are in the store.
+
+        All paths that ever held an output are looked at, since a build that failed leaves what it made obsolete.
+        """
         gone = [action for action in self._past.newest if self._makes_no_more(action)]
-        for action, result in self._past.newest.items():
-            for made in result.outputs:
-                path = made.artifact.path
-                lost = action in self._outcomes or action in gone
-                if lost and path not in self._paths and not self._remove(path):
-                    self._emit(Notice("warning", f"{path} is made by no rule any more, but was edited: it is left"))
         if gone:
             self._open_workshop()
             self._recorder.ask(lambda manifest: manifest.release(self._graph.profile, gone))
+        if not self._workshop:
+            return
+        kept = self._paths_kept(gone)
+        near = {str(parent) for path in kept for parent in PurePosixPath(path).parents}
+        for path in self._recorder.ask(lambda manifest: manifest.places(self._graph.profile)):
+            above = {str(parent) for parent in PurePosixPath(path).parents}
+            if path in kept or path in near or kept & above:
+                continue
+            if not self._remove(path):
+                self._emit(Notice("warning", f"{path} is made by no rule any more, but was edited: it is left"))
+
+    def _paths_kept(self, gone: Collection[ActionId]) -> set[str]:
+        """Where outputs are that hold: those of this build, and of rules that were not wanted."""
+        kept = set(self._paths)
+        for action, result in self._past.newest.items():
+            if action not in gone and action not in self._outcomes:
+                kept.update(made.artifact.path for made in result.outputs)
+        return kept
 
     def _makes_no_more(self, action: ActionId) -> bool:
         """Its rule is gone, or its shard is."""

@@ -79,7 +79,7 @@ class BuildError(Exception):
 
 def excerpt_of(text: str, line: int, *, around: int = 2) -> str:
     """The lines about `line` (from 1) with their numbers and an arrow at it; empty where there is no such line."""
-    lines = text.split("\n")
+    lines = text.removesuffix("\n").split("\n")
     if not 1 <= line <= len(lines):
         return ""
     first, last = max(1, line - around), min(len(lines), line + around)

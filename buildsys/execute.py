@@ -15,22 +15,23 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from buildsys.assess import Assessment, Assessor, Bound
+from buildsys.assess import Assessment, Assessor, Bound, Served
 from buildsys.code.slice import Slice
 from buildsys.digest import digest_of
 from buildsys.errors import BuildError
 from buildsys.model import (
+    Artifact,
     Event,
     Made,
     Notice,
     Param,
     RequestsAnswered,
-    Service,
+    Rule,
     ServiceReady,
     Usage,
 )
 from buildsys.plan.key import Given
-from buildsys.prepare import Prepared, fill_command, freeze
+from buildsys.prepare import fill_command, freeze
 from buildsys.project import Project
 from buildsys.run.chat import Cancelled, ChatEngine
 from buildsys.run.conversation import Asked, Record, read_records
@@ -68,6 +69,21 @@ class Executed:
     requests: tuple[Asked, ...] = ()
 
 
+@dataclass(frozen=True)
+class Call:
+    """One attempt at an action. paths: output name -> where it is written. urls: of its services."""
+
+    assessment: Assessment
+    again: bool
+    paths: Mapping[str, Path]
+    urls: Mapping[str, str]
+    log: Path
+
+    @property
+    def rule(self) -> Rule:
+        return self.assessment.prepared.rule
+
+
 class Executor:
     """Carries out the actions of one run."""
 
@@ -96,10 +112,10 @@ class Executor:
         self._started: set[str] = set()
         self._chat_engine: tuple[ChatEngine, ReplyLog] | None = None
 
-    def execute(self, assessment: Assessment, service_inputs: Mapping[str, Sequence[Bound]]) -> Executed:
+    def execute(self, assessment: Assessment, again: bool = False) -> Executed:
         """Run one action to its end. What the action does wrong is in the result, never raised.
 
-        service_inputs: by the name of each service that the rule needs.
+        again: an input moved while it ran before, so what a worker may have kept of it is not to be trusted.
         """
         action, rule = assessment.action, assessment.prepared.rule
         log = self._project.state / "logs" / str(self._run_id) / rule.name / f"{action.shard or rule.name}.log"
@@ -108,7 +124,7 @@ class Executor:
         staging = self._project.state / "staging" / f"{self._run_id}-{next(self._numbers)}"
         started = time.time()
         try:
-            done = self._carried_out(assessment, service_inputs, staging, log)
+            done = self._carried_out(assessment, again, staging, log)
         except Damaged:
             lost = BuildError("the store lost an input of it", hint="build again: what made it will run")
             done = Executed(error=_failed(assessment, lost))
@@ -130,21 +146,21 @@ class Executor:
             for notice in replies.notices[told:]:
                 self._emit(Notice("warning", notice))
 
-    def _carried_out(
-        self, assessment: Assessment, service_inputs: Mapping[str, Sequence[Bound]], staging: Path, log: Path
-    ) -> Executed:
+    def _carried_out(self, assessment: Assessment, again: bool, staging: Path, log: Path) -> Executed:
         rule = assessment.prepared.rule
-        urls = {
-            service.name: self._start(service, service_inputs[service.name])
-            for service in self._assessor.graph.services_of(rule)
-        }
+        urls = {served.service.name: self._start(served) for served in assessment.services}
+        inputs = [*assessment.inputs, *(bound for served in assessment.services for bound in served.inputs)]
+        # A server may have read files that are not those of its key: nothing it says may be kept.
+        if moved := self._moved(inputs):
+            return Executed(moved=moved)
         paths = targets(rule, assessment.action, self._assessor.graph.profile, staging)
         call = {"run": self._run, "shell": self._shell, "chat": self._chat}[rule.kind]
-        done = call(assessment, paths, urls, log)
+        done = call(Call(assessment, again, paths, urls, log))
         if done.error or done.cancelled:
             return done
-        moved = self._moved([*assessment.inputs, *(one for bound in service_inputs.values() for one in bound)])
-        return replace(done, moved=moved) if moved else self._stored(assessment, paths, done)
+        if moved := self._moved(inputs):
+            return replace(done, moved=moved)
+        return self._stored(assessment, paths, done)
 
     def _moved(self, inputs: Iterable[Bound]) -> str:
         """The first source file that was written to since the action's key was made, "" where there is none."""
@@ -163,30 +179,27 @@ class Executor:
 
     # ------------------------------------------------------------ the three kinds of rules
 
-    def _run(self, assessment: Assessment, paths: Mapping[str, Path], urls: Mapping[str, str], log: Path) -> Executed:
-        rule = assessment.prepared.rule
-        arguments: dict[str, object] = {bound.name: self._argument(bound) for bound in assessment.inputs}
-        arguments |= {name: self._relative(path) for name, path in paths.items()}
-        if rule.services:
-            arguments["services"] = {name: urls[name] for name in rule.services}
-        return self._judged(assessment, self._workers.call(self._job(assessment, arguments, log)), log)
+    def _run(self, call: Call) -> Executed:
+        arguments: dict[str, object] = {bound.name: self._argument(bound) for bound in call.assessment.inputs}
+        arguments |= {name: self._relative(path) for name, path in call.paths.items()}
+        if call.rule.services:
+            arguments["services"] = {name: call.urls[name] for name in call.rule.services}
+        return self._judged(call, self._workers.call(self._job(call, arguments)))
 
-    def _shell(self, assessment: Assessment, paths: Mapping[str, Path], urls: Mapping[str, str], log: Path) -> Executed:
-        prepared = assessment.prepared
-        rule = prepared.rule
+    def _shell(self, call: Call) -> Executed:
+        prepared = call.assessment.prepared
         values: dict[str, str | Sequence[str]] = {"python": sys.executable}
-        values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in assessment.inputs}
-        values |= {f"outputs.{name}": str(self._relative(path)) for name, path in paths.items()}
-        values |= _values("params", rule.params) | _values("settings", rule.settings)
-        values |= {f"services.{name}": url for name, url in urls.items()}
-        command = fill_command(rule.command, values, prepared.code, self._freeze)
-        return self._judged(assessment, self._workers.shell(command, prepared.env, self._root, log), log)
+        values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in call.assessment.inputs}
+        values |= {f"outputs.{name}": str(self._relative(path)) for name, path in call.paths.items()}
+        values |= _values("params", call.rule.params) | _values("settings", call.rule.settings)
+        values |= {f"services.{name}": url for name, url in call.urls.items()}
+        command = fill_command(call.rule.command, values, prepared.code, self._freeze)
+        return self._judged(call, self._workers.shell(command, prepared.env, self._root, call.log))
 
-    def _chat(self, assessment: Assessment, paths: Mapping[str, Path], urls: Mapping[str, str], log: Path) -> Executed:
-        rule = assessment.prepared.rule
-        job = self._job(assessment, {}, log)
-        records = [record for given in assessment.inputs[0].given for record in self._records(given)]
-        endpoint = self._endpoint(assessment.prepared, urls)
+    def _chat(self, call: Call) -> Executed:
+        job = self._job(call, {})
+        records = [record for given in call.assessment.inputs[0].given for record in self._records(given)]
+        endpoint = self._endpoint(call)
 
         def build(turns: Sequence[tuple[object, object]]) -> list[dict[str, object] | None]:
             result = self._workers.map(job, turns)
@@ -195,37 +208,37 @@ class Executor:
             return result.value  # type: ignore[return-value]
 
         def progress(done: int, total: int, sent: int, output_tokens: int) -> None:
-            self._emit(RequestsAnswered(assessment.action, done, total, sent, output_tokens))
+            self._emit(RequestsAnswered(call.assessment.action, done, total, sent, output_tokens))
 
         started = time.monotonic()
         try:
-            answered = self._engine().answer(records, build, endpoint, rule.samples, progress)
+            answered = self._engine().answer(records, build, endpoint, call.rule.samples, progress)
         except _BadCall as bad:
-            return self._judged(assessment, bad.result, log)
+            return self._judged(call, bad.result)
         except Cancelled:
             return Executed(cancelled=True)
-        with open(paths[rule.outputs[0].name], "wb") as file:
+        with open(call.paths[call.rule.outputs[0].name], "wb") as file:
             file.writelines(row.line() + b"\n" for row in answered.rows)
         usage = Usage(time.monotonic() - started, requests_sent=answered.n_sent, requests_reused=answered.n_reused)
         return Executed(usage=usage, identity=endpoint.identity, requests=answered.requests)
 
     # ------------------------------------------------------------ what they need
 
-    def _job(self, assessment: Assessment, arguments: Mapping[str, object], log: Path) -> Job:
+    def _job(self, call: Call, arguments: Mapping[str, object]) -> Job:
         """A call by value. Actions whose code, params, environment and shared inputs are equal share a worker."""
-        prepared = assessment.prepared
-        rule, code = prepared.rule, prepared.code
+        prepared, rule = call.assessment.prepared, call.rule
+        code = prepared.code
         assert code is not None
         values = (*rule.params, *rule.settings)
         own = self._assessor.graph.own_inputs(rule)
         shared = [
             [bound.name, [[given.path, given.digest] for given in bound.given]]
-            for bound in assessment.inputs
-            if bound.name not in own
+            for bound in call.assessment.inputs
+            if bound.name not in own or call.again
         ]
         return Job(
             python=sys.executable,
-            combination=digest_of(prepared.warm, shared),
+            combination=digest_of(prepared.warm, shared, call.again),
             preload=tuple(sorted(code.preload)),
             sources=code.sources,
             folder=rule.script.rpartition("/")[0],
@@ -233,7 +246,7 @@ class Executor:
             function=rule.function,
             arguments={**arguments, **{value.name: value.value for value in values}},
             env=prepared.env,
-            log=log,
+            log=call.log,
             group=rule.name,
         )
 
@@ -243,27 +256,36 @@ class Executor:
         A source file is read in place, an artifact through a link onto the store.
         """
         paths = [
-            self._relative(self._store.link(given.artifact, given.file)) if given.artifact else Path(given.path)
+            self._relative(self._link(given.artifact, given.file)) if given.artifact else Path(given.path)
             for given in bound.given
         ]
         return paths if bound.many else paths[0]
+
+    def _link(self, artifact: Artifact, name: str) -> Path:
+        """A path onto the artifact's bytes; the copy in the workspace mends the store where that has lost them."""
+        try:
+            return self._store.link(artifact, name)
+        except Damaged:
+            if not self._store.heal(artifact, self._root / artifact.path):
+                raise
+            return self._store.link(artifact, name)
 
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self._root)
 
     def _records(self, given: Given) -> Sequence[Record]:
         """The records of a JSONL file, read as frozen as the action's other inputs."""
-        path = self._store.link(given.artifact, given.file) if given.artifact else self._root / given.path
+        path = self._link(given.artifact, given.file) if given.artifact else self._root / given.path
         return read_records(path.read_bytes(), given.path)
 
-    def _endpoint(self, prepared: Prepared, urls: Mapping[str, str]) -> Endpoint:
+    def _endpoint(self, call: Call) -> Endpoint:
         """Who is asked, and as whom the replies are kept: a service by its key, a URL by the rule's identity."""
-        rule = prepared.rule
+        prepared, rule = call.assessment.prepared, call.rule
         variable = dict(rule.secrets).get("api_key", "")
         api_key = prepared.env.get(variable)
         if rule.endpoint.startswith("service:"):
             name = rule.endpoint.removeprefix("service:")
-            return Endpoint(urls[name], f"service:{prepared.service_keys[name]}", api_key, variable)
+            return Endpoint(call.urls[name], f"service:{prepared.service_keys[name]}", api_key, variable)
         return Endpoint(rule.endpoint, rule.identity, api_key, variable)
 
     def _engine(self) -> ChatEngine:
@@ -276,12 +298,12 @@ class Executor:
                 self._chat_engine = ChatEngine(replies), replies
             return self._chat_engine[0]
 
-    def _start(self, service: Service, inputs: Sequence[Bound]) -> str:
-        """The URL of a service that is up."""
-        preparer = self._assessor.preparer
-        key = preparer.service_key(service, [(bound.name, bound.given) for bound in inputs])
+    def _start(self, served: Served) -> str:
+        """The URL of a service that is up; started anew where its files were written to, even under the same key."""
+        preparer, service = self._assessor.preparer, served.service
+        key = digest_of(served.key, [list(seen.stat) for bound in served.inputs for seen in bound.seen])
         values: dict[str, str | Sequence[str]] = {"python": sys.executable, "port": "{port}"}
-        values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in inputs}
+        values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in served.inputs}
         values |= _values("params", service.params)
         command = fill_command(service.command, values, preparer.service_code(service), self._freeze)
         command = command.replace("'{port}'", "{port}")
@@ -298,18 +320,18 @@ class Executor:
     def _freeze(self, code: Slice) -> Path:
         return self._relative(freeze(code, self._project.state / "frozen"))
 
-    def _judged(self, assessment: Assessment, result: JobResult, log: Path) -> Executed:
+    def _judged(self, call: Call, result: JobResult) -> Executed:
         usage = Usage(result.wall_s, result.cpu_s, result.max_rss)
         if result.ok:
-            return Executed(usage=usage, summary="" if assessment.action.shard else _last_words(log))
+            return Executed(usage=usage, summary="" if call.assessment.action.shard else _last_words(call.log))
         if result.exit == CANCELLED:
             return Executed(cancelled=True, usage=usage)
         error = BuildError(
             result.error or f"it ended with {result.exit}",
-            excerpt=result.traceback or _last_lines(log),
-            facts=[("log", self._relative(log).as_posix())],
+            excerpt=result.traceback or _last_lines(call.log),
+            facts=[("log", self._relative(call.log).as_posix())],
         )
-        return Executed(error=_failed(assessment, error), usage=usage)
+        return Executed(error=_failed(call.assessment, error), usage=usage)
 
 
 class _BadCall(Exception):

@@ -108,7 +108,7 @@ class Preparer:
         return Surroundings(
             python=PYTHON,
             versions=self._packages.versions(code.external) if code else {},
-            env={name: self._environ.get(name, "") for name in env},
+            env={name: self._environ.get(name) for name in env},
             services=services,
         )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from buildsys.errors import FAILED, BuildError
 from buildsys.model import NO_SHARD, ActionId, Output, Rule, Shard
-from buildsys.spec.pattern import fill
+from buildsys.spec.pattern import fill, shard_part
 from buildsys.state.patterns import matches
 
 
@@ -43,7 +43,7 @@ def written(rule: Rule, output: Output, target: Path) -> list[tuple[Shard, Path]
 
 
 def _shards_written(output: Output, folder: Path) -> list[tuple[Shard, Path]]:
-    tail = _shard_part(output.pattern)
+    tail = shard_part(output.pattern)
     made = {shard: folder / path for shard, path in matches(folder, tail).items()}
     files = {file for file in folder.rglob("*") if file.is_file()}
     strays = files.difference(*({path, *path.rglob("*")} for path in made.values()))
@@ -61,10 +61,3 @@ def _shards_written(output: Output, folder: Path) -> list[tuple[Shard, Path]]:
 
 def _makes_shards(rule: Rule, output: Output) -> bool:
     return rule.is_origin and "{shard}" in output.pattern
-
-
-def _shard_part(pattern: str) -> str:
-    """The pattern from its first part with {shard} on: "a/b/{shard}/x.jsonl" -> "{shard}/x.jsonl"."""
-    parts = pattern.split("/")
-    first = next(n for n, part in enumerate(parts) if "{shard}" in part)
-    return "/".join(parts[first:])

@@ -46,6 +46,11 @@ class Frontier:
         """The actions of a rule so far; empty while its shards are not known."""
         return self._drawn.get(rule, [])
 
+    def shards(self, rule: RuleName) -> tuple[Shard, ...]:
+        """The shards of a rule, those that are not wanted too; none where it has none, or they are not known."""
+        origin = self._graph.origins[rule]
+        return self._shards.get(origin, ()) if origin else ()
+
     def settle(self, action: ActionId, shards: Sequence[Shard] | None = None) -> None:
         """The action is done with, however it ended. shards: what an origin made, None where it made nothing."""
         self._settled.add(action)

@@ -119,7 +119,7 @@ def hasher_of(facts: Iterable[Fact]) -> Hasher:
 def action_key(
     rule_hasher: Hasher, inputs: Iterable[tuple[str, Sequence[Given]]], names: Sequence[str] = ()
 ) -> ActionKey:
-    """The key of one action, from its rule's facts, its inputs, and the file names of its outputs, which code can see."""
+    """The key of one action: its rule's facts, its inputs, and the file names of its outputs, which code can see."""
     hasher = rule_hasher.copy()
     hasher.field("output", "names", list(names))
     for fact in input_facts(inputs):
@@ -146,7 +146,7 @@ def _in_order(value: Value) -> Value:
 
 
 def _seen_as(rule: Rule, output: Output) -> str:
-    """What an output is to the code: a file of this name, or for an origin the folder that it writes such files into."""
+    """What an output is to the code: a file of this name, or for an origin the folder that such files go into."""
     if rule.is_origin and "{shard}" in output.pattern:
         return f"folder of {shard_part(output.pattern)}"
     return _name(output.pattern)

@@ -46,6 +46,13 @@ def rename(pattern: str, old: str, new: str) -> str:
     return _TOKEN.sub(lambda token: f"{{{new}}}" if token.group(1) == old else token.group(), pattern)
 
 
+def shard_part(pattern: str) -> str:
+    """The pattern from its first part with `{shard}` on: "a/b/{shard}/x.jsonl" -> "{shard}/x.jsonl"."""
+    parts = pattern.split("/")
+    first = next(n for n, part in enumerate(parts) if "{shard}" in part)
+    return "/".join(parts[first:])
+
+
 def may_meet(one: str, other: str) -> bool:
     """Whether two path patterns can name one path, or a path and something in the folder of that name.
 

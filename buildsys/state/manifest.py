@@ -135,6 +135,12 @@ class Manifest:
         """`short_key` of every key that has a result."""
         return {short for (short,) in self._fetch(_SHORT_KEYS)}
 
+    def places(self, profile: str) -> list[str]:
+        """Every path at which an output of the profile was ever published."""
+        query = """SELECT DISTINCT p.path FROM recorded.places p JOIN recorded.holds h USING (hold_id)
+                   WHERE h.profile = $1 ORDER BY ALL"""
+        return [path for (path,) in self._fetch(query, profile)]
+
     def context(self, context: Digest) -> tuple[Part, ...]:
         """The parts that the keys of a rule's actions share, by their digest."""
         query = "SELECT kind, name, value, path FROM recorded.contexts WHERE context = $1 ORDER BY position"
