@@ -31,6 +31,7 @@ from buildsys.past import Past
 from buildsys.plan.decide import Where, decide, differences
 from buildsys.plan.key import Given, action_key
 from buildsys.prepare import Prepared, Preparer
+from buildsys.run.checks import check_key
 from buildsys.spec.graph import FromFile, Graph, Source
 from buildsys.spec.pattern import fill
 from buildsys.state.files import Files, Seen
@@ -69,10 +70,15 @@ class Keyed:
 
 @dataclass(frozen=True)
 class Assessment(Keyed):
-    """What is to be done for it. result: what its key made before; its artifacts have the paths of this workspace."""
+    """What is to be done for it.
+
+    result: what its key made before; its artifacts have the paths of this workspace. unchecked: the names of the checks
+    that are not known to hold for it.
+    """
 
     result: Result | None
     decision: Decision
+    unchecked: tuple[str, ...] = ()
 
 
 class Assessor:
@@ -102,7 +108,27 @@ class Assessor:
         found = self._past.find(unknown)
         new = [one for one in keyed if isinstance(one, Keyed) and one.key not in found and not self._holds(one)]
         changes = self.changes(new)
-        return [one if isinstance(one, BuildError) else self._decided(one, found, changes) for one in keyed]
+        return self._checked(
+            [one if isinstance(one, BuildError) else self._decided(one, found, changes) for one in keyed]
+        )
+
+    def _checked(self, assessed: Sequence[Assessment | BuildError]) -> list[Assessment | BuildError]:
+        """The same, with the checks that are not known to hold for what is there."""
+        keys = {
+            (one.action, check.name): check_key(check, one.result.outputs)
+            for one in assessed
+            if not isinstance(one, BuildError) and one.result
+            for check in one.prepared.rule.checks
+        }
+        passed = self._past.passed(list(keys.values()))
+        failing: dict[ActionId, list[str]] = {}
+        for (action, name), key in keys.items():
+            if key not in passed:
+                failing.setdefault(action, []).append(name)
+        return [
+            one if isinstance(one, BuildError) else replace(one, unchecked=tuple(failing.get(one.action, ())))
+            for one in assessed
+        ]
 
     def changes(self, keyed: Sequence[Keyed]) -> dict[ActionId, list[str]]:
         """How each action's key differs from the one that holds now, in lines; nothing where it was never built."""

@@ -11,7 +11,7 @@ import os
 import queue
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -19,7 +19,6 @@ from pathlib import PurePosixPath
 from buildsys.assess import Assessment, Assessor
 from buildsys.code.parse import Broken
 from buildsys.deliver import Delivered
-from buildsys.digest import Digest
 from buildsys.errors import NO_SUCH_TARGET, BuildError
 from buildsys.execute import Executed
 from buildsys.model import (
@@ -35,7 +34,6 @@ from buildsys.model import (
     Made,
     Notice,
     Outcome,
-    Rule,
     RuleName,
     ShardsKnown,
     natural_key,
@@ -44,7 +42,6 @@ from buildsys.past import Past
 from buildsys.preflight import preflight
 from buildsys.prepare import Preparer
 from buildsys.project import Project
-from buildsys.run.checks import check_key
 from buildsys.spec.graph import Graph, Wanted
 from buildsys.state.files import Files
 from buildsys.state.lock import hold
@@ -119,7 +116,6 @@ class Build:
         self._available: set[ActionId] = set()
         self._paths: dict[str, Artifact] = {}
         self._rows: list[ActionRow] = []
-        self._passed: set[Digest] = set()
         self._again: set[ActionId] = set()
         self._n_left: dict[RuleName, int] = {}
         self._n_busy = 0
@@ -247,7 +243,7 @@ class Build:
         """Reuse or restore. What is in place, holds already and has passed its checks costs nothing more."""
         assert assessment.result is not None
         action, outputs = assessment.action, assessment.result.outputs
-        checked = self._have_passed(assessment.prepared.rule, outputs)
+        checked = not assessment.unchecked
         reuse = assessment.decision.do == "reuse"
         if reuse and checked and self._past.newest.get(action) == assessment.result:
             self._settle(action, "reused", assessment.decision.reason, key=assessment.key, outputs=outputs)
@@ -255,12 +251,6 @@ class Build:
         then = self._when_delivered(assessment, "reused" if reuse else "restored", Executed())
         self._n_busy += 1
         self._open_workshop().delivery.deliver_known(assessment, outputs, checked, then)
-
-    def _have_passed(self, rule: Rule, outputs: Sequence[Made]) -> bool:
-        keys = [check_key(check, outputs) for check in rule.checks]
-        if not self._passed.issuperset(keys):
-            self._passed |= self._recorder.ask(lambda manifest: manifest.passed(keys))
-        return self._passed.issuperset(keys)
 
     def _when_delivered(
         self, assessment: Assessment, outcome: Outcome, executed: Executed

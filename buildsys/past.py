@@ -51,6 +51,10 @@ class Past:
         likely = [key for key in keys if short_key(key) in (self._made or ())]
         return self._ask(lambda manifest: manifest.find(likely)) if likely else {}
 
+    def passed(self, keys: Sequence[Digest]) -> set[Digest]:
+        """Those keys of checks that are known to hold."""
+        return self._ask(lambda manifest: manifest.passed(keys)) if keys else set()
+
     def context(self, context: Digest) -> tuple[Part, ...]:
         """The parts that the keys of a rule's actions shared."""
         return self._ask(lambda manifest: manifest.context(context))

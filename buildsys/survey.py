@@ -26,8 +26,9 @@ from buildsys.state.files import Files
 from buildsys.state.manifest import Manifest
 from buildsys.state.store import Store
 
-Fate = Literal["run", "maybe", "restore", "reuse", "blocked", "skipped"]
-"""maybe: runs unless what it waits for comes out as it was."""
+Fate = Literal["run", "maybe", "check", "restore", "reuse", "blocked", "skipped"]
+"""maybe: runs unless what it waits for comes out as it was.
+check: its outputs are there, and have yet to pass their checks."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,9 @@ class _Surveyor:
         decision = assessed.decision
         changes = self._assessor.changes([assessed]).get(action, []) if decision.do == "run" else []
         outputs = assessed.result.outputs if assessed.result and decision.do != "run" else ()
+        if outputs and assessed.unchecked:
+            names = ", ".join(assessed.unchecked)
+            return Planned(action, "check", f"not known to hold for it: {names}"), outputs
         return Planned(action, decision.do, decision.reason, tuple(changes)), outputs
 
     def _settle(self, planned: Planned, outputs: tuple[Made, ...]) -> None:

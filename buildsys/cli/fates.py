@@ -15,6 +15,7 @@ WORDS: Final[dict[Fate, tuple[str, str, Style]]] = {
     "reuse": ("is up to date", "up to date", "dim"),
     "run": ("will run", "to run", "green"),
     "maybe": ("may run", "to run, unless equal", "cyan"),
+    "check": ("will be checked", "to check", "cyan"),
     "restore": ("will be restored", "to restore", "cyan"),
     "blocked": ("is blocked", "blocked", "yellow"),
     "skipped": ("will be skipped", "to skip", "yellow"),
@@ -69,7 +70,7 @@ def unknown_shards(found: Survey) -> list[RuleName]:
 def counts(actions: Sequence[Planned]) -> Line:
     """`36 actions: 8 to run, 11 to run, unless equal, 17 up to date`, up to date last."""
     spans: list[Span] = []
-    for fate in ("blocked", "run", "maybe", "restore", "skipped", "reuse"):
+    for fate in ("blocked", "run", "maybe", "check", "restore", "skipped", "reuse"):
         if n := sum(planned.fate == fate for planned in actions):
             _, words, style = WORDS[fate]
             spans += [Span("; " if spans else ""), Span(f"{n:,} {words}", style)]

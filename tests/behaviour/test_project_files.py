@@ -56,3 +56,36 @@ def test_a_script_that_is_a_link_to_itself_blocks_its_rule(copied: Space) -> Non
     built = copied.build()
     assert built.actions("blocked") == ["copy"]
     assert "can't be read" in built.errors
+
+
+@pytest.mark.parametrize(
+    ("pattern", "odd"),
+    [
+        ("data/{shard}.txt", "data/my file.txt"),
+        ("data/{shard}/part.txt", "data/größe/part.txt"),
+        ("data/no-{shard}.txt", "data/no-a+b.txt"),
+    ],
+)
+def test_a_file_that_no_shard_can_be_named_after_is_refused_by_its_name(space: Space, pattern: str, odd: str) -> None:
+    space.write(
+        "rules/r.toml",
+        f"""
+        [rule.copy]
+        each    = {{ shard = "{pattern}" }}
+        run     = "scripts/copy.py::copy"
+        inputs  = {{ source = "{pattern}" }}
+        outputs = {{ copy = "build/{{shard}}.txt" }}
+        """,
+    )
+    space.write("scripts/copy.py", "def copy(source, copy):\n    copy.write_text(source.read_text())\n")
+    for name in ("one", "two"):
+        space.write(pattern.replace("{shard}", name), "")
+    space.write("data/.hidden one.txt", "left by an editor")
+    built = space.build()
+    assert built.ran == ["copy[one]", "copy[two]"], built.error
+
+    space.write(odd, "")
+    error = space.build().error
+    assert error is not None
+    assert error.problem == f"[rule.copy] can't have a shard of this name: {odd}"
+    assert "A-Z a-z 0-9 . _ -" in error.hint

@@ -98,3 +98,29 @@ def test_why_lists_all_that_a_key_holds(pipe: Space) -> None:
     assert ("input", "part") in held
     assert ("code", "marks.py:*") in held
     assert set(explained.parts) == set(explained.before)
+
+
+def test_a_changed_check_is_not_up_to_date_until_it_passed(pipe: Space) -> None:
+    def checked(sql: str) -> None:
+        script = COUNT + "def table(total, table):\n    table.write_text('{\"n\": ' + total.read_text() + '}')\n"
+        pipe.write("scripts/count.py", script)
+        more = """
+        [rule.table_of]
+        run     = "scripts/count.py::table"
+        inputs  = { total = "@total" }
+        outputs = { table = "build/{profile}/table.json" }
+        """
+        pipe.write("rules/table.toml", more + f"        [rule.table_of.checks]\n        right = '{sql}'\n")
+
+    checked('SELECT n > 0 FROM "table"')
+    assert pipe.build().outcome == "done"
+    assert survey(Project(pipe.root)).up_to_date
+    checked('SELECT n > 1000000 FROM "table"')
+    for _ in range(2):
+        assert plan(pipe)["table_of"].fate == "check"
+        assert plan(pipe)["table_of"].reason == "not known to hold for it: right"
+        assert pipe.build().failed == ["table_of"]
+    checked('SELECT n > 1 FROM "table"')
+    built = pipe.build()
+    assert (built.outcome, built.ran) == ("done", [])
+    assert survey(Project(pipe.root)).up_to_date
