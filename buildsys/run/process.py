@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import dumps
@@ -25,6 +25,7 @@ from buildsys.run.worker import ENDED, PID, send
 
 PROGRAM = Path(__file__).with_name("worker.py")
 CLOSE_S = 3.0
+LEAVE_S = 0.3
 SAID_LINES = 5
 WORKERS = ("-P",)
 COMMANDS = ("-I", "-S")
@@ -160,8 +161,15 @@ class Zygote:
             exit_code=FAILED,
         )
 
-    def kill(self) -> None:
-        """End it in the middle of whatever it does; who waits for a fork gets an error."""
+    def leave(self) -> None:
+        """Tell it to end with all that it forked, without waiting; who asks for a fork gets an error."""
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+
+    def kill(self, after_s: float) -> None:
+        """Wait so long for its end, then end it in the middle of whatever it does."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(after_s)
         self._process.kill()
 
     def close(self) -> None:
@@ -175,13 +183,16 @@ class Zygote:
         self._errors.close()
 
 
-def end_together(children: Sequence[Child], timeout_s: float) -> None:
-    """Ask all for their end at once, and kill those that are still there after the time given."""
+def kill_together(zygotes: Sequence[Zygote], children: Iterable[Child]) -> None:
+    """End all of them now, whatever they do. Takes a moment: only a zygote knows what has left the groups."""
     for child in children:
-        child.signal(signal.SIGTERM)
-    deadline = time.monotonic() + timeout_s
-    for child in children:
-        child.end(max(0.0, deadline - time.monotonic()))
+        child.signal(signal.SIGKILL)
+    for zygote in zygotes:
+        zygote.leave()
+    deadline = time.monotonic() + LEAVE_S
+    for zygote in zygotes:
+        # One may be in the middle of an import that takes long.
+        zygote.kill(max(0.0, deadline - time.monotonic()))
 
 
 def readable(*descriptors: int, timeout_ms: int | None = None) -> list[int]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from pickle import dumps
 
 from buildsys.errors import BuildError
-from buildsys.run.process import COMMANDS, WORKERS, Child, Zygote, readable
+from buildsys.run.process import COMMANDS, WORKERS, Child, Zygote, kill_together, readable
 from buildsys.run.worker import receive, send
 
 CANCEL_S = 2.0
@@ -121,6 +121,11 @@ class _Worker:
         )
 
     @property
+    def ready(self) -> bool:
+        """An idle one says nothing: what can be read is its end, even where its zygote has not told yet."""
+        return not readable(self._conn.fileno(), self.child.fileno(), timeout_ms=0)
+
+    @property
     def alive(self) -> bool:
         return self.child.wait(0) is None
 
@@ -171,9 +176,7 @@ class Workers:
         """Let the idle workers of a group leave: nothing more comes for them, and they may hold a model each."""
         with self._changed:
             for worker in [worker for worker in self._idle if worker.group == group]:
-                self._idle.remove(worker)
-                self._leaving.append(worker)
-                worker.leave()
+                self._dismiss(worker)
                 self._n -= 1
             self._changed.notify_all()
 
@@ -185,17 +188,22 @@ class Workers:
         with self._changed:
             self._cancelled = True
             self._changed.notify_all()
-            running = list(self._running)
-        for child in running:
-            child.signal(signal.SIGTERM)
-        with self._changed:
+            for child in self._running:
+                child.signal(signal.SIGTERM)
             if self._changed.wait_for(lambda: not self._calls, CANCEL_S):
                 return
-            for child in self._running:
-                child.signal(signal.SIGKILL)
-            for zygote in self._zygotes.values():
-                zygote.kill()  # One may be in the middle of an import that takes long.
+        self.kill()
+        with self._changed:
             self._changed.wait_for(lambda: not self._calls)
+
+    def kill(self) -> None:
+        """End all processes now, idle ones too, without waiting for the calls to return."""
+        with self._changed:
+            self._cancelled = True
+            self._changed.notify_all()
+            others = [worker.child for worker in [*self._idle, *self._leaving]]
+            zygotes, children = list(self._zygotes.values()), [*self._running, *others]
+        kill_together(zygotes, children)
 
     def close(self) -> None:
         """Cancel what runs, let idle workers leave, end the zygotes."""
@@ -303,19 +311,21 @@ class Workers:
                     return None
                 if self._idle:
                     # Nobody waits for its end, which may take as long as a new fork; `_bury` sees to it.
-                    self._leaving.append(self._idle.pop(0))
-                    self._leaving[-1].leave()
+                    self._dismiss(self._idle[0])
                     return None
                 self._changed.wait()
         raise _Cancelled
 
+    def _dismiss(self, worker: _Worker) -> None:
+        self._idle.remove(worker)
+        self._leaving.append(worker)
+        worker.leave()
+
     def _bury(self) -> None:
         """Forget workers that have died while idle, and kill those that should have left long ago."""
-        dead = [worker for worker in self._idle if not worker.alive]
-        for worker in dead:
-            worker.leave()
-            self._idle.remove(worker)
-        self._n -= len(dead)
+        for worker in [worker for worker in self._idle if not worker.ready]:
+            self._dismiss(worker)
+            self._n -= 1
         for worker in self._leaving:
             if worker.overdue:
                 worker.child.signal(signal.SIGKILL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -120,6 +122,60 @@ def test_a_failed_start_is_told_to_all_and_not_tried_again(space: Space, service
         with pytest.raises(BuildError, match="ended before"):
             services.start("model", "key", "echo x >> tries; exit 1", ENV, READY, 20)
     assert (space.root / "tries").read_text() == "x\n"
+
+
+def test_a_server_that_ended_is_told_by_its_address(space: Space, services: Services) -> None:
+    url = services.start("model", "key", f"exec {command()}", ENV, READY, 20)
+    assert services.gone(url) is None
+    os.kill(pids(space)[0], signal.SIGKILL)
+    assert within(5, lambda: services.gone(url) is not None)
+    gone = services.gone(url)
+    assert gone
+    assert (gone.problem, gone.exit_code) == ('service "model" ended while it was needed', FAILED)
+    assert ("ended with", "signal 9 (SIGKILL: killed; out of memory?)") in gone.facts
+    assert ("log", "logs/model.log") in gone.facts
+    assert gone.excerpt == "loading weights"
+
+
+def test_a_server_that_ended_is_started_again_once(space: Space, services: Services) -> None:
+    def start() -> str:
+        return services.start("model", "key", f"exec {command()}", ENV, READY, 20)
+
+    first = start()
+    os.kill(pids(space)[0], signal.SIGKILL)
+    assert within(5, lambda: services.gone(first) is not None)
+    with ThreadPoolExecutor(4) as pool:
+        (second,) = {future.result() for future in [pool.submit(start) for _ in range(4)]}
+    with urllib.request.urlopen(f"{second}/health") as answer:
+        assert answer.status == 200
+    assert services.gone(first) is not None
+    assert services.gone(second) is None
+    assert (space.root / "logs" / "model.log").read_text() == "loading weights\n" * 2
+    os.kill(pids(space)[1], signal.SIGKILL)
+    assert within(5, lambda: services.gone(second) is not None)
+    with pytest.raises(BuildError, match="ended while it was needed"):
+        start()
+    assert len(pids(space)) == 2
+
+
+def test_kill_ends_every_server_at_once(space: Space, services: Services) -> None:
+    services.start("a", "key", command("stubborn"), ENV, READY, 20)
+    began = time.monotonic()
+    services.kill()
+    services.close()
+    assert time.monotonic() - began < 2
+    assert not any(map(alive, pids(space)))
+
+
+def test_cancel_lets_nobody_wait_for_a_server(space: Space, services: Services) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(services.start, "model", "key", command(status=503), ENV, READY, 60)
+        (pid,) = pids(space)
+        services.cancel()
+        error = starting.exception(timeout=5)
+    assert isinstance(error, BuildError)
+    assert error.exit_code == INTERRUPTED
+    assert within(1, lambda: not alive(pid))
 
 
 @pytest.mark.parametrize("kind", ["meek", "stubborn"])

@@ -8,7 +8,6 @@ import random
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -549,6 +548,24 @@ def test_cancel_does_not_wait_for_a_long_import(space: Space, monkeypatch: pytes
         assert call.result().exit == "cancelled"
 
 
+def test_kill_waits_for_nothing(space: Space) -> None:
+    space.write("scripts/a.py", SLEEP)
+    space.write("lib/endless.py", "import time\nopen('importing', 'w').close()\ntime.sleep(1000)\n")
+    workers = space.workers(jobs=2)
+    stubborn = space.job("scripts/a.py::sleep", name="started", stubborn=True)
+    env = {"PYTHONPATH": str(space.root / "lib")}
+    importing = space.job("scripts/a.py::sleep", name="never", stubborn=False, preload=("endless",), env=env)
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(workers.call, job) for job in (stubborn, importing)]
+        started = pids(space.root / "started")
+        assert within(10, (space.root / "importing").exists)
+        began = time.monotonic()
+        workers.kill()
+        assert [call.result().exit for call in calls] == ["cancelled"] * 2
+        assert time.monotonic() - began < 1.5
+    assert within(1, lambda: not any(map(alive, started)))
+
+
 BUILDER = """
     import sys, threading
     from pathlib import Path
@@ -588,17 +605,31 @@ def test_an_interrupt_at_the_terminal_does_not_reach_workers(space: Space) -> No
     assert session != os.getsid(0)
 
 
-def test_the_building_process_keeps_no_descriptors_and_children(space: Space) -> None:
+TIDY = """
+    import os, sys, threading
+    from pathlib import Path
+    from buildsys.run.workers import Job, Workers
 
-    def open_files() -> int:
-        return len(os.listdir("/proc/self/fd"))
-
-    space.write("scripts/a.py", "def f(): pass\n")
-    before = open_files()
-    workers = space.workers(jobs=2)
+    root = Path(sys.argv[1])
+    ENV, LOG = {"PATH": "/bin:/usr/bin"}, root / "log"
+    call = ({"a.py": "def f(): pass"}, "", "a.py", "f", {}, ENV, LOG)
+    before = os.listdir("/proc/self/fd")
+    workers = Workers(root, 2)
     for combination in "abcd":
-        workers.call(space.job("scripts/a.py::f", combination=combination))
-    workers.shell("true", {}, space.root, space.log)
+        assert workers.call(Job(sys.executable, combination, (), *call)).ok
+    assert workers.shell("true", ENV, root, LOG).ok
     workers.close()
-    assert open_files() == before
+    assert os.listdir("/proc/self/fd") == before
     assert threading.active_count() == 1
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        print("tidy")
+"""
+
+
+def test_the_building_process_keeps_no_descriptors_and_children(space: Space) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(TIDY), str(space.root)], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("tidy\n", "")
