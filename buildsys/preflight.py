@@ -5,8 +5,10 @@ Joins the graph with the file system. What one action needs and only becomes kno
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from buildsys.errors import BuildError
-from buildsys.model import Input, Service, Shard
+from buildsys.model import Input, Rule, Service, Shard
 from buildsys.plan.frontier import Frontier
 from buildsys.prepare import Preparer
 from buildsys.project import Project
@@ -26,7 +28,10 @@ def preflight(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer
         services |= {service.name: service for service in graph.services_of(rule)}
         if rule.each and isinstance(rule.each.source, str):
             pattern = rule.each.source
-            shards[pattern] = list(matches(project.root, fill(pattern, {"profile": graph.profile, "shard": "{shard}"})))
+            filled = fill(pattern, {"profile": graph.profile, "shard": "{shard}"})
+            found = matches(project.root, filled)
+            _refuse_odd_names(project, filled, set(found.values()), rule)
+            shards[pattern] = list(found)
             if not shards[pattern]:
                 raise BuildError(f"[rule.{name}] has no shard: nothing matches {pattern}", place=rule.place)
         for given in rule.inputs:
@@ -36,6 +41,17 @@ def preflight(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer
         for given in service.inputs:
             _require(project, graph, files, given)
     return Frontier(graph, wanted, shards)
+
+
+def _refuse_odd_names(project: Project, pattern: str, known: Collection[str], rule: Rule) -> None:
+    """Raises BuildError for a path that fits the pattern but for the characters of its shard."""
+    for path in expand(project.root, pattern.replace("{shard}", "*")):
+        if path not in known:
+            raise BuildError(
+                f"[rule.{rule.name}] can't have a shard of this name: {path}",
+                place=rule.place,
+                hint="rename it: a shard is made of A-Z a-z 0-9 . _ - and does not start with a dot",
+            )
 
 
 def _require(project: Project, graph: Graph, files: Files, given: Input) -> None:
