@@ -133,6 +133,7 @@ class Build:
         unknown: BuildError | None = None
         try:
             self._loop()
+            assert self._stopping or not self._frontier.n_waiting, "actions wait for what will never be settled"
             unknown = self._unknown_target()
             outcome = "done" if all(outcome in GOOD for outcome in self._outcomes.values()) else "failed"
             if outcome == "done" and not self._options.targets:
@@ -362,13 +363,15 @@ class Build:
         self._publish_s = time.monotonic() - started
 
     def _finish(self, outcome: str) -> None:
+        """Record what is left to say. A build that did nothing and learned nothing of any file leaves no trace."""
         self._flush()
-        if self._workshop is None:
-            return
-        run_id = self._workshop.run_id
-        self._recorder.record([FileRow(*row) for row in self._files.learned()])
-        self._recorder.ask(lambda manifest: manifest.finish_run(run_id, outcome))
-        self._recorder.ask(self._publish_snapshot)
+        learned = [FileRow(*row) for row in self._files.learned()]
+        self._recorder.record(learned)
+        if self._workshop:
+            run_id = self._workshop.run_id
+            self._recorder.ask(lambda manifest: manifest.finish_run(run_id, outcome))
+        if self._workshop or learned:
+            self._recorder.ask(self._publish_snapshot)
 
     def _tables(self) -> list[OutputTable]:
         return [OutputTable(*place) for place in self._graph.tables() if is_table(place.pattern)]

@@ -42,6 +42,11 @@ class Frontier:
         found, self._new = self._new, []
         return found
 
+    @property
+    def n_waiting(self) -> int:
+        """Actions that are drawn and wait for others."""
+        return len(self._open)
+
     def actions(self, rule: RuleName) -> list[ActionId]:
         """The actions of a rule so far; empty while its shards are not known."""
         return self._drawn.get(rule, [])
