@@ -86,7 +86,7 @@ class ChatEngine:
         self._hosts: dict[tuple[str, str | None], _Host] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._closed = False
+        self._cancelled = False
         # Touched by the loop's thread alone.
         self._budget = asyncio.Semaphore(in_flight)
         self._flights: dict[str, _Flight] = {}
@@ -108,6 +108,8 @@ class ChatEngine:
         conversations = [Conversation(record, sample) for record in records for sample in range(samples)]
         call = _Call(endpoint, on_progress, self._patience.alike, n_total=len(conversations))
         with self._lock:
+            if self._cancelled:
+                raise Cancelled
             self._calls.add(call)
         try:
             self._converse(call, conversations, build)
@@ -118,8 +120,9 @@ class ChatEngine:
         return Answered(tuple(c.row() for c in conversations), call.n_sent, len(requests) - call.n_sent, requests)
 
     def cancel(self) -> None:
-        """End the calls that run now, with their requests in flight; the engine stays usable."""
+        """End all calls, with their requests in flight, and all later ones."""
         with self._lock:
+            self._cancelled = True
             for call in self._calls:
                 call.cancelled = True
                 if call.future:
@@ -127,8 +130,6 @@ class ChatEngine:
 
     def close(self) -> None:
         """End everything. The log stays open: it is the caller's. May be called twice."""
-        with self._lock:
-            self._closed = True
         self.cancel()
         if self._loop and self._thread:
             asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
@@ -189,7 +190,7 @@ class ChatEngine:
 
     def _wait(self, call: _Call, host: _Host, missing: list[tuple[int, Ask]], settled: _Settled) -> None:
         with self._lock:
-            if self._closed or call.cancelled:
+            if call.cancelled:
                 raise Cancelled
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -325,11 +326,21 @@ class _Trouble(Exception):
     """A request can't be answered. fatal: neither can any other of the call."""
 
     def __init__(
-        self, problem: str, words: str, *, hint: str = "", exit_code: int = FAILED, fatal: bool = True
+        self,
+        problem: str,
+        words: str,
+        *,
+        hint: str = "",
+        exit_code: int = FAILED,
+        fatal: bool = True,
+        facts: Sequence[tuple[str, str]] = (),
+        excerpt: str = "",
     ) -> None:
         super().__init__(problem, words)
         self.problem = problem
         self.words = words
+        self.facts = facts
+        self.excerpt = excerpt
         self.hint = hint
         self.exit_code = exit_code
         self.fatal = fatal
@@ -393,13 +404,13 @@ class _Call:
         self.on_progress(self.n_done, self.n_total, self.n_sent, self.n_output_tokens)
 
     def error(self, trouble: _Trouble) -> BuildError:
-        facts = [("server", self.endpoint.url), ("it said", trouble.words)]
+        facts = [*trouble.facts, ("server", self.endpoint.url), ("it said", trouble.words)]
         facts.append(("answered", f"{self.n_done:,} of {self.n_total:,} requests"))
         if self.failures:
             facts.append(("failed", f"{len(self.failures):,}"))
         go_on = "the replies so far are kept: `buildsys build` asks only for the rest"
         hint = f"{trouble.hint}; {go_on}" if trouble.hint else go_on
-        return BuildError(trouble.problem, facts=facts, hint=hint, exit_code=trouble.exit_code)
+        return BuildError(trouble.problem, facts=facts, excerpt=trouble.excerpt, hint=hint, exit_code=trouble.exit_code)
 
     def _count_error(self, reply: Reply) -> None:
         error = f"{reply.status}: {server_words(reply.body)}"
@@ -449,6 +460,8 @@ class _Host:
         """Raise _Trouble where this attempt, in a row of failures since then, leaves no use in going on."""
         if heard.meaning == "misconfigured":
             raise _misconfigured(heard, self.server.endpoint)
+        if heard.meaning != "busy" and (cause := self.server.endpoint.gone()):
+            raise _gone(heard, cause)
         if heard.meaning == "transient":
             return
         patience_s = self._patience.busy_s if self._seen else self._patience.unseen_s
@@ -459,6 +472,17 @@ class _Host:
             if self._cool_until > now + patience_s:
                 words += f" (asks to wait for {self._cool_until - now:,.0f} s)"
             raise _Trouble("the server can't be reached" if gone else "the server is too busy to answer", words)
+
+
+def _gone(heard: Heard, cause: BuildError) -> _Trouble:
+    return _Trouble(
+        cause.problem,
+        heard.words,
+        hint=cause.hint,
+        exit_code=cause.exit_code,
+        facts=cause.facts,
+        excerpt=cause.excerpt,
+    )
 
 
 def _misconfigured(heard: Heard, endpoint: Endpoint) -> _Trouble:

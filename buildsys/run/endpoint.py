@@ -11,7 +11,7 @@ import ipaddress
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -46,13 +46,15 @@ _MIN_SECRET: Final = 8
 class Endpoint:
     """Where to ask, and who answers there. url: with or without `/v1`. identity: part of every key; url is not.
 
-    key_name: the environment variable that the API key came from, for errors.
+    key_name: the environment variable that the API key came from, for errors. gone: why nobody will ever answer there
+    again, asked after an attempt without an answer; None where there is hope.
     """
 
     url: str
     identity: str
     api_key: str | None = field(default=None, repr=False)
     key_name: str = ""
+    gone: Callable[[], BuildError | None] = field(default=lambda: None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", _base_url(self.url))

@@ -238,7 +238,9 @@ def test_cancel_ends_what_runs_and_keeps_what_came(engine):
             with pytest.raises(Cancelled):
                 call.result(5)
         server.plan = lambda asked: GOOD
-        answered = one.answer(records(*range(20)), one_turn, Endpoint(server.url, "m"))
+        with pytest.raises(Cancelled):
+            one.answer(records(0), one_turn, Endpoint(server.url, "m"))
+        answered = engine().answer(records(*range(20)), one_turn, Endpoint(server.url, "m"))
     assert (answered.n_sent, answered.n_reused) == (17, 3)
 
 

@@ -131,6 +131,27 @@ def test_retry_after_is_read_in_all_its_forms():
         assert retry_after_s(nothing) is None
 
 
+def test_a_server_that_has_ended_is_asked_no_more(engine):
+    ended = BuildError("the service ended", facts=[("log", "v.log")], excerpt="out of memory", exit_code=FAILED)
+    patience = replace(SHORT, busy_s=60, unseen_s=60, attempts=1000)
+    lives = [True]
+
+    def plan(asked):
+        lives[0] = asked.number < 3
+        return GOOD if lives[0] else Answer(reset=True)
+
+    with ChatServer(plan) as server:
+        endpoint = Endpoint(server.url, "m", gone=lambda: None if lives[0] else ended)
+        began = time.monotonic()
+        with pytest.raises(BuildError) as failed:
+            engine(in_flight=1, patience=patience).answer(records(*range(10)), one_turn, endpoint)
+        assert time.monotonic() - began < 5
+    error = failed.value
+    assert (error.problem, error.excerpt, error.exit_code) == ("the service ended", "out of memory", FAILED)
+    assert ("log", "v.log") in error.facts
+    assert ("answered", "3 of 10 requests") in error.facts
+
+
 def test_a_request_that_never_works_fails_alone_and_the_rest_is_kept(engine):
     with ChatServer(lambda asked: FAULTS["500"] if asked.prompt == "q3" else GOOD) as server:
         with pytest.raises(BuildError, match="stayed without an answer") as failed:
