@@ -7,20 +7,21 @@ edits within one tick of that clock may leave equal stats.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat as modes
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from buildsys.digest import Digest, digest_bytes, digest_of
+from buildsys.digest import Digest, encode
 from buildsys.errors import BuildError
-from buildsys.model import Shard
+from buildsys.model import Artifact, Shard
 from buildsys.state import patterns
-from buildsys.state.content import Entry, digest_stream, is_executable, listing_of, walk
+from buildsys.state.content import Entry, circular, digest_folder, digest_stream, is_executable, listing_of, walk
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _READ_TRIES: Final = 3
@@ -50,7 +51,7 @@ class Seen:
 
     path: as it was asked for. size: bytes, of a folder all files below it.
     stat: of a folder its own inode and mode, the size of all files below it and their latest times.
-    members: of a folder the name and stat of each file below it, else empty.
+    members: of a folder the name and stat of each file and empty folder below it, else empty; see `members_of`.
     """
 
     path: str
@@ -74,6 +75,7 @@ class Files:
         self.n_stat = 0
         self._known = known
         self._learned: dict[str, Row] = {}
+        self._arriving: dict[str, Stat] = {}
         self._lock = threading.Lock()
         self._clock_path = root / ".buildsys" / "clock"
         self._clock_path.parent.mkdir(exist_ok=True)
@@ -83,8 +85,8 @@ class Files:
         """The file or folder at `path` (relative to the project, or absolute) as it is now; None where there is none.
 
         A file is read only where its stat is not known; so is each file of a folder. A snapshot folder of the Hugging
-        Face cache is never read: its commit, names and link targets say what it holds. Raises BuildError for a file
-        that can't be read, or that changes all the time.
+        Face cache is never read: its commit, names and link targets say what it holds. Raises BuildError for what can't
+        be read, is neither a file nor a folder, leads in a circle, or changes all the time.
         """
         full = os.path.join(self.root, path.rstrip("/"))
         try:
@@ -98,9 +100,21 @@ class Files:
             if os.path.exists(full):
                 raise _changes(path) from None
             return None
-        except PermissionError as error:
-            raise BuildError(f"{path} can't be read", facts=[("reason", error.strerror or "")]) from error
+        except OSError as error:
+            raise _unreadable(path, full, error) from error
         return Seen(path, digest, found.size, is_executable(found.mode), tree=False, stat=found)
+
+    def holds(self, artifact: Artifact) -> bool:
+        """The artifact's bytes are at its path, as a file or folder like it; not so where that can't be looked at."""
+        try:
+            seen = self.look(artifact.path)
+        except BuildError:
+            return False
+        return (
+            seen is not None
+            and (seen.digest, seen.tree) == (artifact.digest, artifact.tree)
+            and (artifact.tree or seen.executable == artifact.executable)
+        )
 
     def unmoved(self, seen: Seen) -> bool:
         """Nothing was written to it since it was seen, not even the same bytes again."""
@@ -114,12 +128,19 @@ class Files:
         """The paths for a pattern with `*`, or the plain path itself; see `patterns`."""
         return patterns.expand(self.root, pattern)
 
+    def arriving(self, path: str, stat: Stat) -> None:
+        """Say what is about to be moved to `path`; `made` then knows whether it is still that."""
+        self._arriving[path] = stat
+
     def made(self, path: str, digest: Digest) -> None:
         """Say what was just put at `path`, so that it need not be read to be known.
 
-        Trusted like every other row: only once the file system's clock has moved on.
+        Trusted like every other row: only once the file system's clock has moved on. Nothing is learned where it is
+        no longer what arrived: somebody has written to it by now.
         """
-        self._learned[path] = Stat.of(os.stat(os.path.join(self.root, path))), digest
+        now = Stat.of(os.stat(os.path.join(self.root, path)))
+        if _is_moved(self._arriving.pop(path, now), now):
+            self._learned[path] = now, digest
 
     def learned(self) -> list[tuple[str, Stat, Digest]]:
         """The rows that were not known and that can be trusted from now on."""
@@ -154,12 +175,16 @@ class Files:
     def _look_at_folder(self, path: str, full: str, own: Stat) -> Seen:
         entries: list[Entry] = []
         members: list[tuple[str, Stat]] = []
-        for name, found in walk(full):
+        for name, found in members_of(full, path):
             self.n_stat += 1
-            stat, digest = self._row(f"{path.rstrip('/')}/{name}", f"{full}/{name}", Stat.of(found))
+            if name.endswith("/"):
+                entries.append(Entry.empty(name))
+                members.append((name, found))
+                continue
+            stat, digest = self._row(f"{path.rstrip('/')}/{name}", f"{full}/{name}", found)
             entries.append(Entry(name, digest, stat.size, is_executable(stat.mode)))
             members.append((name, stat))
-        return _seen_folder(path, digest_bytes(listing_of(entries)), own, members)
+        return _seen_folder(path, digest_folder(listing_of(entries)), own, members)
 
     def _look_at_snapshot(self, path: str, full: str, own: Stat) -> Seen | None:
         """A snapshot of the Hugging Face cache, `snapshots/<commit>/` with nothing but links to `blobs`; else None."""
@@ -169,14 +194,14 @@ class Files:
         blobs = os.path.realpath(os.path.join(os.path.dirname(parent), "blobs"))
         targets: list[tuple[str, str]] = []
         members: list[tuple[str, Stat]] = []
-        for name, found in walk(full):
+        for name, found in members_of(full, path):
             self.n_stat += 1
             target = os.path.realpath(f"{full}/{name}")
             if os.path.dirname(target) != blobs:
                 return None
             targets.append((name, os.path.basename(target)))
-            members.append((name, Stat.of(found)))
-        return _seen_folder(path, digest_of("snapshot", commit, targets), own, members)
+            members.append((name, found))
+        return _seen_folder(path, digest_folder(encode(("snapshot", commit, targets))), own, members)
 
     def _stat(self, full: str) -> Stat:
         self.n_stat += 1
@@ -196,6 +221,27 @@ class Files:
             return os.fstat(fd).st_ctime_ns
         finally:
             os.close(fd)
+
+
+def members_of(full: str, called: str, *, whole: bool = False) -> Iterator[tuple[str, Stat]]:
+    """Each file and empty folder below a folder; see `content.walk`. Of an empty folder only inode and mode count."""
+    for name, found in walk(full, called, whole=whole):
+        stat = Stat.of(found)
+        yield name, Stat(0, 0, 0, stat.inode, stat.mode) if name.endswith("/") else stat
+
+
+def _is_moved(before: Stat, after: Stat) -> bool:
+    """One file, renamed and no more: that gives it another ctime."""
+    return before._replace(ctime_ns=after.ctime_ns) == after
+
+
+def _unreadable(path: str, full: str, error: OSError) -> BuildError:
+    if error.errno == errno.ELOOP:
+        return circular(path)
+    facts = [("reason", error.strerror or str(error))]
+    if error.filename and error.filename != full:
+        facts.insert(0, ("file", str(error.filename)))
+    return BuildError(f"{path} can't be read", facts=facts)
 
 
 def _changes(path: str) -> BuildError:

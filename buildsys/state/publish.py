@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from buildsys.digest import Digest
-from buildsys.state.content import walk
-from buildsys.state.files import Files, Seen, Stat
+from buildsys.errors import BuildError
+from buildsys.state.files import Files, Seen, Stat, members_of
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
@@ -32,9 +32,10 @@ def publish(files: Files, staged: Path, path: str, *, ours: Callable[[Digest], b
     """
     target = files.root / path
     target.parent.mkdir(parents=True, exist_ok=True)
-    before = files.look(path)
+    before = _look(files, path)
     expendable = before is not None and ours(before.digest)
     staged = _beside(staged, target)
+    files.arriving(path, Stat.of(os.lstat(staged)))
     if not os.path.lexists(target):
         os.rename(staged, target)
         return ""
@@ -52,9 +53,9 @@ def remove(files: Files, path: str, *, ours: Callable[[Digest], bool]) -> bool:
 
     False, with nothing done, where its bytes are not `ours`. True as well where there is nothing to remove.
     """
-    seen = files.look(path)
-    if seen is not None:
-        if not ours(seen.digest):
+    if os.path.lexists(files.root / path):
+        seen = _look(files, path)
+        if seen is None or not ours(seen.digest):
             return False
         _remove(files.root / path)
     folder = (files.root / path).parent
@@ -65,6 +66,14 @@ def remove(files: Files, path: str, *, ours: Callable[[Digest], bool]) -> bool:
             break
         folder = folder.parent
     return True
+
+
+def _look(files: Files, path: str) -> Seen | None:
+    """None as well for what can't be looked at: nobody knows what it is, so it is not the build's."""
+    try:
+        return files.look(path)
+    except BuildError:
+        return None
 
 
 def _beside(staged: Path, target: Path) -> Path:
@@ -107,10 +116,16 @@ def _swap(one: Path, other: Path) -> bool:
 
 
 def _is_same(before: Seen, now_at: Path) -> bool:
-    """Still what was seen before the move. The move itself changes the ctime of what was moved, nothing below it."""
-    if before.tree:
-        return tuple((name, Stat.of(found)) for name, found in walk(str(now_at))) == before.members
-    found = os.stat(now_at)
+    """Still what was seen before the move. The move itself changes the ctime of what was moved, nothing below it.
+
+    A folder that holds a link of which the scan knows nothing is not the same: the build makes none.
+    """
+    try:
+        if before.tree:
+            return tuple(members_of(str(now_at), before.path, whole=True)) == before.members
+        found = os.stat(now_at)
+    except (BuildError, OSError):
+        return False
     return (found.st_size, found.st_mtime_ns, found.st_ino) == (before.size, before.stat.mtime_ns, before.stat.inode)
 
 

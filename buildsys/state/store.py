@@ -1,74 +1,84 @@
-"""The content-addressed store: bytes by digest, written once, read-only, verified whenever they are copied out.
+"""The content-addressed store: artifacts by digest, verified whenever they are copied out or linked.
 
-Knows nothing of rules, keys or the manifest, and never deletes but a damaged object. An object is a file
-`.buildsys/store/ab/cdef...` named by its digest. A folder is a listing object and one object a file. The x bit is no
-part of an object: whoever asks for a file says whether it is executable.
+Knows nothing of rules, keys or the manifest, and never deletes but a damaged object. A file is one object; a folder is
+its listing and one object a file. The x bit is no part of an object: whoever asks for a file says whether it is
+executable.
 """
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
 import os
 import shutil
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from io import BytesIO
-from itertools import count
+import stat as modes
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TypeAlias
 
 from buildsys.digest import Digest
+from buildsys.errors import BuildError
 from buildsys.model import Artifact
-from buildsys.state.content import Entry, digest_stream, entries_of, is_executable, listing_of, walk
+from buildsys.state.content import (
+    Entry,
+    digest_folder,
+    digest_stream,
+    entries_of,
+    is_executable,
+    listing_of,
+    walk,
+)
+from buildsys.state.objects import Damaged, Objects
 
-_FICLONE: Final = 0x40049409
+__all__ = ["Damaged", "Store"]
 
-
-class Damaged(Exception):
-    """The store does not hold the bytes of this digest: they are missing or were changed, and are dropped by now."""
-
-    def __init__(self, digest: Digest) -> None:
-        super().__init__(f"damaged object {digest} in the store")
-        self.digest = digest
+_Take: TypeAlias = Callable[[Path], tuple[Digest, int]]
+"""Reads a file, for its digest and size."""
+_Names: TypeAlias = "dict[str, Path | _Names]"
+"""What is in a folder of links: where each leads to, or what is in a folder below."""
 
 
 class Store:
-    """The store of one project; safe to use from several threads and processes: objects only ever appear whole."""
+    """The store of one project; safe to use from several threads, and for all but links from several processes."""
 
     def __init__(self, state: Path) -> None:
         """state: the project's `.buildsys` folder."""
-        self._objects = state / "store"
+        self._objects = Objects(Path(os.path.abspath(state)) / "store")
         self._links = state / "links"
-        self._new = self._objects / "new"
-        self._new.mkdir(parents=True, exist_ok=True)
-        self._can_clone = sys.platform.startswith("linux")
-        self._numbers = count()
+        self._linking = threading.Lock()
 
     def put(self, path: Path) -> Artifact:
-        """Keep a file or folder; it is read once. The artifact's path is the name of `path`.
+        """Keep a file or folder that an action made; it is read once. The artifact's path is the name of `path`.
 
-        Lasting only after `sync`.
+        What is a link, holds links, or shares its bytes with another name is then replaced at `path` by a plain copy:
+        what is published must not change with a file that is not the build's, nor the store with it. Raises BuildError
+        for what has no content of its own: a link to nowhere or in a circle, a pipe. Lasting only after `sync`.
         """
-        found = os.stat(path)
-        if not path.is_dir():
-            digest, size = self._put_file(path)
-            return Artifact(path.name, digest, size, executable=is_executable(found.st_mode))
-        entries = []
-        for name, below in walk(str(path)):
-            digest, size = self._put_file(path / name)
-            entries.append(Entry(name, digest, size, is_executable(below.st_mode)))
-        digest, _ = self._put_stream(BytesIO(listing_of(entries)))
-        return Artifact(path.name, digest, sum(entry.size for entry in entries), tree=True)
+        artifact = self._keep(path)
+        if not _is_plain(path):
+            copy = path.with_name(f".{path.name}.plain")
+            self.get(artifact, copy)
+            _remove(path)
+            os.rename(copy, path)
+        return artifact
+
+    def heal(self, artifact: Artifact, path: Path) -> bool:
+        """Put an artifact of which objects are lost back from a copy at `path`.
+
+        False, with nothing done, where there is none or it holds other bytes.
+        """
+        try:
+            found, _ = _read(path, _digest_and_size)
+            return _is_same(found, artifact) and _is_same(self._keep(path), artifact)
+        except (BuildError, OSError):
+            return False
 
     def has(self, artifact: Artifact) -> bool:
         """All of its objects are there; they are not read."""
         try:
-            digests = [entry.digest for entry in self.listing(artifact.digest)] if artifact.tree else [artifact.digest]
+            digests = _digests(self.listing(artifact.digest)) if artifact.tree else [artifact.digest]
         except Damaged:
             return False
-        return all(self._object(digest).exists() for digest in digests)
+        return all(self._objects.path(digest).exists() for digest in digests)
 
     def get(self, artifact: Artifact, target: Path) -> None:
         """Write an artifact to `target`, which must not exist (in staging, to be published from there).
@@ -78,10 +88,7 @@ class Store:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             if artifact.tree:
-                target.mkdir()
-                for entry in self.listing(artifact.digest):
-                    (target / entry.name).parent.mkdir(parents=True, exist_ok=True)
-                    self._get_file(entry.digest, target / entry.name, entry.executable)
+                self._get_folder(artifact.digest, target)
             else:
                 self._get_file(artifact.digest, target, artifact.executable)
         except BaseException:
@@ -91,125 +98,164 @@ class Store:
     def link(self, artifact: Artifact, name: str) -> Path:
         """A path that ends in `name` and leads to the stored bytes, for reading only.
 
-        The same path for the same digest and name, whenever it is asked for. A folder is a folder of links. Raises
-        Damaged where objects are missing; does not verify the bytes.
+        The same path for the same digest and name, whenever it is asked for. A folder is a folder of links; whatever
+        else an action left in it is removed. Raises Damaged where the bytes are missing, or are not those of the
+        digest: they are read unless their stat says that they were verified. The links are absolute, so that a copy of
+        one leads to the bytes as well; where the project was moved they are made anew.
         """
-        if not self.has(artifact):
-            raise Damaged(artifact.digest)
         link = self._links / artifact.digest / name
-        if os.path.lexists(link):
-            return link
-        with self._temporary() as temporary:
-            if artifact.tree:
-                self._link_folder(artifact.digest, link, temporary)
-            else:
-                self._link_file(artifact.digest, link, temporary)
+        entries = self.listing(artifact.digest) if artifact.tree else ()
+        for digest in _digests(entries) if artifact.tree else (artifact.digest,):
+            self._objects.verify(digest)
+        with self._linking:
             link.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.rename(temporary, link)
-            except OSError:
-                if not link.is_dir():  # else another thread was faster; a rename never replaces a folder with files
-                    raise
+            if artifact.tree:
+                names = self._names(entries)
+                if not _holds(link, names):
+                    _mend(link, names)
+            else:
+                _lead(link, self._objects.path(artifact.digest))
         return link
 
     def listing(self, digest: Digest) -> tuple[Entry, ...]:
         """The files of a stored folder. Raises Damaged."""
-        copy = BytesIO()
-        try:
-            with self._object(digest).open("rb") as file:
-                found = digest_stream(file, copy)
-        except FileNotFoundError:
-            raise Damaged(digest) from None
-        if found != digest:
-            raise self._dropped(digest)
-        return entries_of(copy.getvalue())
+        content = self._objects.read(digest)
+        if digest_folder(content) != digest:
+            raise self._objects.dropped(digest)
+        return entries_of(content)
 
     def sweep(self) -> None:
         """Remove what killed processes left half written; only for the one process that holds the build lock."""
-        for path in self._new.iterdir():
-            _remove(path)
+        self._objects.sweep()
 
     def sync(self) -> None:
         """Make all that was put so far outlast a power cut: one call for a group of puts."""
-        if not sys.platform.startswith("linux"):
-            os.sync()
-            return
-        fd = os.open(self._objects, os.O_RDONLY)
-        try:
-            if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
-                code = ctypes.get_errno()
-                raise OSError(code, os.strerror(code), str(self._objects))
-        finally:
-            os.close(fd)
+        self._objects.sync()
 
-    def _object(self, digest: Digest) -> Path:
-        return self._objects / digest[:2] / digest[2:]
+    def _keep(self, path: Path) -> Artifact:
+        artifact, listing = _read(path, self._objects.put)
+        if artifact.tree:
+            self._objects.put_bytes(artifact.digest, listing)
+        return artifact
 
-    def _put_file(self, path: Path) -> tuple[Digest, int]:
-        with path.open("rb") as source:
-            return self._put_stream(source)
-
-    def _put_stream(self, source: BinaryIO) -> tuple[Digest, int]:
-        with self._temporary() as temporary:
-            with temporary.open("wb") as file:
-                digest = self._copy(source, file)
-            size = temporary.stat().st_size
-            target = self._object(digest)
-            if not target.exists() or target.stat().st_size != size:
-                temporary.chmod(0o444)
-                target.parent.mkdir(exist_ok=True)
-                os.rename(temporary, target)
-        return digest, size
+    def _get_folder(self, digest: Digest, target: Path) -> None:
+        target.mkdir()
+        for entry in self.listing(digest):
+            (target / entry.name).parent.mkdir(parents=True, exist_ok=True)
+            if entry.is_folder:
+                (target / entry.name).mkdir()
+            else:
+                self._get_file(entry.digest, target / entry.name, entry.executable)
 
     def _get_file(self, digest: Digest, target: Path, executable: bool) -> None:
-        try:
-            source = self._object(digest).open("rb")
-        except FileNotFoundError:
-            raise Damaged(digest) from None
-        with source, target.open("xb") as file:
-            found = self._copy(source, file)
-        if found != digest:
-            raise self._dropped(digest)
+        self._objects.copy_out(digest, target)
         if executable:
             target.chmod(target.stat().st_mode | 0o111)
 
-    def _copy(self, source: BinaryIO, target: BinaryIO) -> Digest:
-        """Copy by sharing blocks where the file system can; gives the digest of what was copied."""
-        if self._can_clone and not isinstance(source, BytesIO):
-            try:
-                fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
-            except OSError:
-                self._can_clone = False
-            else:
-                return digest_stream(source)
-        return digest_stream(source, target)
+    def _names(self, entries: Iterable[Entry]) -> _Names:
+        names: _Names = {}
+        for entry in entries:
+            *folders, last = entry.name.split("/")
+            below = names
+            for folder in folders:
+                deeper = below.setdefault(folder, {})
+                assert isinstance(deeper, dict)  # a listing has no name that is both a file and a folder
+                below = deeper
+            if last:
+                below[last] = self._objects.path(entry.digest)
+        return names
 
-    def _dropped(self, digest: Digest) -> Damaged:
-        self._object(digest).unlink(missing_ok=True)
-        return Damaged(digest)
 
-    def _link_folder(self, digest: Digest, link: Path, temporary: Path) -> None:
-        temporary.mkdir()
-        for entry in self.listing(digest):
-            (temporary / entry.name).parent.mkdir(parents=True, exist_ok=True)
-            self._link_file(entry.digest, link / entry.name, temporary / entry.name)
+def _read(path: Path, take: _Take) -> tuple[Artifact, bytes]:
+    """What is at `path`, and its listing where it is a folder."""
+    found = os.stat(path)
+    if modes.S_ISREG(found.st_mode):
+        digest, size = take(path)
+        return Artifact(path.name, digest, size, executable=is_executable(found.st_mode)), b""
+    if not modes.S_ISDIR(found.st_mode):
+        raise BuildError(f"{path.name} is neither a file nor a folder")
+    entries = []
+    for name, below in walk(str(path), path.name, whole=True):
+        if name.endswith("/"):
+            entries.append(Entry.empty(name))
+        else:
+            entries.append(Entry(name, *take(path / name), is_executable(below.st_mode)))
+    listing = listing_of(entries)
+    size = sum(entry.size for entry in entries)
+    return Artifact(path.name, digest_folder(listing), size, tree=True), listing
 
-    def _link_file(self, digest: Digest, link: Path, temporary: Path) -> None:
-        """Relative, so that a project that is moved keeps its links."""
-        temporary.symlink_to(os.path.relpath(self._object(digest), link.parent))
 
-    @contextmanager
-    def _temporary(self) -> Iterator[Path]:
-        """A new name in the store's file system; what is still there at the end is removed."""
-        path = self._new / f"{os.getpid()}-{next(self._numbers)}"
-        try:
-            yield path
-        finally:
-            _remove(path)
+def _digest_and_size(path: Path) -> tuple[Digest, int]:
+    with path.open("rb", buffering=0) as file:
+        return digest_stream(file), os.fstat(file.fileno()).st_size
+
+
+def _digests(entries: Iterable[Entry]) -> list[Digest]:
+    return [entry.digest for entry in entries if not entry.is_folder]
+
+
+def _is_same(one: Artifact, other: Artifact) -> bool:
+    return (one.digest, one.tree) == (other.digest, other.tree)
+
+
+def _is_plain(path: Path) -> bool:
+    """It is a file with one name only, or a folder of such."""
+    found = os.lstat(path)
+    if not modes.S_ISDIR(found.st_mode):
+        return modes.S_ISREG(found.st_mode) and found.st_nlink == 1
+    with os.scandir(path) as entries:
+        return all(_is_plain(Path(entry.path)) for entry in entries)
+
+
+def _holds(folder: Path, names: _Names) -> bool:
+    """The folder holds these names, each as it should be, and no other."""
+    if not _is_folder(folder) or set(os.listdir(folder)) != set(names):
+        return False
+    return all(
+        _holds(folder / name, part) if isinstance(part, dict) else _target(folder / name) == str(part)
+        for name, part in names.items()
+    )
+
+
+def _mend(folder: Path, names: _Names) -> None:
+    """Make that so, in place, so that whoever reads what is right goes on; nobody should write there afterwards."""
+    if not _is_folder(folder):
+        _remove(folder)
+        folder.mkdir()
+    folder.chmod(0o755)
+    for name in set(os.listdir(folder)).difference(names):
+        _remove(folder / name)
+    for name, part in names.items():
+        if isinstance(part, dict):
+            _mend(folder / name, part)
+        else:
+            _lead(folder / name, part)
+    folder.chmod(0o555)
+
+
+def _lead(link: Path, target: Path) -> None:
+    """Make `link` lead to `target`, whatever it is now."""
+    if _target(link) != str(target):
+        _remove(link)
+        link.symlink_to(target)
+
+
+def _target(link: Path) -> str:
+    """Where a link leads to; "" where it is none."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
+    if not _is_folder(path):
         path.unlink(missing_ok=True)
+        return
+    for folder, _, _ in os.walk(path):
+        os.chmod(folder, 0o755)  # those of links are read-only
+    shutil.rmtree(path)

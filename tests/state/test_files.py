@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from buildsys.digest import digest_bytes
 from buildsys.errors import BuildError
+from buildsys.model import Artifact
 from buildsys.state import files as files_module
-from buildsys.state.files import Files
+from buildsys.state.content import Entry, listing_of
+from buildsys.state.files import Files, Stat
 from tests.state.conftest import again, tick
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -121,6 +125,20 @@ def test_what_was_just_put_there_need_not_be_read(root, write):
     assert (files.n_read, later.n_read) == (0, 0)
 
 
+def test_what_was_written_to_as_it_arrived_is_read(root, write):
+    files = Files(root, {})
+    files.arriving("out", Stat.of(os.stat(write("staged", "made"))))
+    os.rename(root / "staged", root / "out")
+    files.made("out", digest_bytes(b"made"))
+    files.arriving("other", Stat.of(os.stat(write("staged", "made"))))
+    os.rename(write("staged", "edited"), root / "other")
+    files.made("other", digest_bytes(b"made"))
+    tick(root)
+    later = again(files)
+    assert (later.look("out").digest, later.n_read) == (digest_bytes(b"made"), 0)
+    assert later.look("other").digest == digest_bytes(b"edited")
+
+
 def test_a_folder_is_its_names_modes_and_contents(root, write):
     write("model/a", "one")
     write("model/sub/b", "two")
@@ -139,12 +157,63 @@ def test_a_folder_is_its_names_modes_and_contents(root, write):
     assert len(digests) == 5
 
 
-def test_an_empty_folder_inside_changes_nothing(root, write):
+def test_an_empty_folder_inside_is_part_of_it(root, write):
     write("model/a")
     files = Files(root, {})
     before = files.look("model").digest
-    (root / "model" / "empty").mkdir()
-    assert files.look("model").digest == before
+    (root / "model" / "sub" / "empty").mkdir(parents=True)
+    seen = files.look("model")
+    assert seen.digest != before
+    assert [name for name, _ in seen.members] == ["a", "sub/empty/"]
+    write("model/sub/empty/gone").unlink()
+    assert files.unmoved(seen)
+
+
+def test_a_file_never_has_the_digest_of_a_folder(root, write):
+    write("model/a", "one")
+    files = Files(root, {})
+    digest = files.look("model").digest
+    write("file", listing_of([Entry("a", digest_bytes(b"one"), 3, executable=False)]))
+    assert files.look("file").digest != digest
+
+
+def test_a_link_in_a_circle_is_an_error_that_names_it(root, write):
+    write("model/a")
+    (root / "model" / "round").symlink_to("round")
+    (root / "alone").symlink_to("alone")
+    for path, named in (("model", "model/round"), ("alone", "alone")):
+        with pytest.raises(BuildError, match=f"{named} is a link that leads in a circle"):
+            Files(root, {}).look(path)
+
+
+def test_a_pipe_in_a_folder_is_an_error_that_names_it(root, write):
+    write("model/a")
+    os.mkfifo(root / "model" / "pipe")
+    with pytest.raises(BuildError, match="model/pipe is neither a file nor a folder"):
+        Files(root, {}).look("model")
+
+
+def test_what_the_system_can_not_open_is_an_error_that_names_it(root):
+    with pytest.raises(BuildError, match="can't be read") as error:
+        Files(root, {}).look("x" * 300)
+    assert error.value.facts == (("reason", os.strerror(errno.ENAMETOOLONG)),)
+
+
+def test_an_artifact_is_in_place_with_its_bytes_kind_and_x_bit(root, write):
+    write("out/a", "one")
+    files = Files(root, {})
+    artifact = Artifact("out/a", digest_bytes(b"one"), 3)
+    assert files.holds(artifact)
+    (root / "out/a").chmod(0o755)
+    assert not files.holds(artifact)
+    assert files.holds(replace(artifact, executable=True))
+    assert not files.holds(replace(artifact, path="out/b"))
+    (root / "out/a").unlink()
+    os.mkfifo(root / "out/a")
+    assert not files.holds(artifact)
+    (root / "out/a").unlink()
+    (root / "out/a").symlink_to("a")
+    assert not files.holds(artifact)
 
 
 def test_only_the_changed_file_of_a_folder_is_read(root, write):

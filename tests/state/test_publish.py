@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from buildsys.digest import digest_bytes
+from buildsys.model import Artifact
 from buildsys.state import publish as publish_module
 from buildsys.state.files import Files
 from buildsys.state.publish import publish, remove
+from buildsys.state.store import Store
+from tests.state.conftest import tick
 
 
 @pytest.fixture(params=["exchange", "portable"])
@@ -73,6 +78,48 @@ def test_a_folder_with_an_edited_file_is_kept(root, write, files):
     staged = write(".buildsys/s/model/a", "new").parent
     assert publish(files, staged, "out/model", ours=ours()) == "out/model.mine-1"
     assert (root / "out/model.mine-1/a").read_text() == "edited"
+
+
+@pytest.mark.parametrize("change", ["edit", "add", "link", "empty folder"])
+def test_a_stored_folder_that_a_user_changed_is_kept(root, write, files, change):
+    store = Store(root / ".buildsys")
+    write("out/model/sub/a", "made")
+    store.put(root / "out/model")
+    folder = root / "out/model/sub"
+    {
+        "edit": lambda: write("out/model/sub/a", "edited"),
+        "add": lambda: write("out/model/sub/b", "mine"),
+        "link": lambda: (folder / "link").symlink_to("nowhere"),
+        "empty folder": lambda: (folder / "empty").mkdir(),
+    }[change]()
+    names = sorted(path.name for path in folder.iterdir())
+    staged = write(".buildsys/s/model/a", "new").parent
+
+    def ours(digest):
+        return store.has(Artifact("", digest, 0))
+
+    assert publish(files, staged, "out/model", ours=ours) == "out/model.mine-1"
+    assert sorted(path.name for path in (root / "out/model.mine-1/sub").iterdir()) == names
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_kept(root, write, files):
+    os.mkfifo(root / "out")
+    assert publish(files, write(".buildsys/s", "new"), "out", ours=ours()) == "out.mine-1"
+    (root / "round").symlink_to("round")
+    assert publish(files, write(".buildsys/s", "new"), "round", ours=ours()) == "round.mine-1"
+    assert not remove(files, "out.mine-1", ours=ours())
+    assert (root / "out.mine-1").is_fifo()
+    assert (root / "round.mine-1").is_symlink()
+
+
+def test_an_edit_at_the_moment_of_the_move_is_not_taken_for_what_was_made(root, write, files):
+    write("out", "old")
+
+    assert publish(files, write(".buildsys/s", "new"), "out", ours=ours("old")) == ""
+    write("out", "saved at once, and longer")
+    files.made("out", digest_bytes(b"new"))
+    tick(root)
+    assert files.look("out").digest == digest_bytes(b"saved at once, and longer")
 
 
 def test_a_dangling_link_in_the_way_is_kept(root, write, files):

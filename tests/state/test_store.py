@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from buildsys.digest import digest_bytes
+from buildsys.errors import BuildError
+from buildsys.state import objects
 from buildsys.state.files import Files
 from buildsys.state.store import Damaged, Store
 
@@ -133,13 +136,191 @@ def test_a_linked_folder_is_a_folder_of_links(root, write, store):
     assert store.link(store.put(root / "made"), "model") == link
 
 
-def test_links_move_with_the_project(root, write, store):
+def test_links_are_made_anew_where_the_project_was_moved(root, write):
     write("made/sub/weights", "w")
-    link = store.link(store.put(root / "made"), "model").relative_to(root)
+    artifact = Store(root / ".buildsys").put(root / "made")
+    link = Store(root / ".buildsys").link(artifact, "model").relative_to(root)
     moved = root.with_name("moved")
     root.rename(moved)
-    assert (moved / link / "sub" / "weights").read_text() == "w"
+    write("made/in/the/old/place", "w")
+    again = Store(moved / ".buildsys").link(artifact, "model")
+    assert again == moved / link
+    assert (again / "sub" / "weights").resolve().is_relative_to(moved)
+    shutil.rmtree(root)
     moved.rename(root)
+
+
+def test_what_else_is_in_a_folder_of_links_is_removed_when_it_is_asked_for_again(root, write, store):
+    write("made/config.json", "{}")
+    write("made/sub/weights", "w")
+    artifact = store.put(root / "made")
+    link = store.link(artifact, "model")
+    (link / "sub" / "lock").write_text("left by an action")
+    (link / "sub" / "weights").unlink()
+    (link / "config.json").unlink()
+    (link / "config.json").write_text("other")
+    assert store.link(artifact, "model") == link
+    assert sorted(str(path.relative_to(link)) for path in link.rglob("*")) == ["config.json", "sub", "sub/weights"]
+    assert ((link / "config.json").read_text(), (link / "sub" / "weights").read_text()) == ("{}", "w")
+
+
+def test_a_folder_of_links_is_read_only(root, write, store):
+    write("made/sub/weights", "w")
+    link = store.link(store.put(root / "made"), "model")
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (link, link / "sub")] == [0o555, 0o555]
+
+
+def test_a_link_that_was_replaced_leads_to_the_bytes_again(root, write, store):
+    artifact = store.put(write("a", "bytes"))
+    link = store.link(artifact, "a")
+    link.unlink()
+    link.mkdir()
+    assert store.link(artifact, "a").read_text() == "bytes"
+
+
+def test_a_copy_of_a_folder_of_links_leads_to_the_bytes(root, write, store):
+    write("made/sub/weights", "w")
+    link = store.link(store.put(root / "made"), "model")
+    subprocess.run(["cp", "-r", link, root / "copy"], check=True)
+    assert (root / "copy" / "sub" / "weights").read_text() == "w"
+
+
+def test_an_empty_folder_is_part_of_a_folder(root, write, store):
+    write("made/sub/weights", "w")
+    (root / "made" / "logs" / "empty").mkdir(parents=True)
+    artifact = store.put(root / "made")
+    store.get(artifact, root / "out")
+    for folder in (root / "out", store.link(artifact, "model")):
+        assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) == [
+            "logs",
+            "logs/empty",
+            "sub",
+            "sub/weights",
+        ]
+
+
+def test_no_link_to_bytes_that_were_changed(root, write, store):
+    artifact = store.put(write("made/a", "bytes"))
+    folder = store.put(root / "made")
+    store.link(artifact, "a")
+    for one in (artifact, folder):
+        spoil(stored(root, artifact.digest))
+        with pytest.raises(Damaged):
+            store.link(one, "a")
+        assert not store.has(one)
+        store.put(root / "made")
+        assert store.link(artifact, "a").read_text() == "bytes"
+
+
+def test_a_changed_object_is_replaced_by_the_next_put(root, write, store):
+    artifact = store.put(write("a", "bytes"))
+    spoil(stored(root, artifact.digest))
+    Store(root / ".buildsys").put(root / "a")
+    assert store.link(artifact, "a").read_text() == "bytes"
+
+
+@pytest.fixture
+def reads(monkeypatch) -> list[int]:
+    """How many bytes each reading of an object for its digest took."""
+    taken: list[int] = []
+    digest_stream = objects.digest_stream
+
+    def counted(file, copy_to=None):
+        digest = digest_stream(file, copy_to)
+        taken.append(file.tell())
+        return digest
+
+    monkeypatch.setattr(objects, "digest_stream", counted)
+    return taken
+
+
+def test_a_large_object_is_verified_once_also_by_later_builds(root, write, store, reads):
+    artifact = store.put(write("a", b"x" * objects.LARGE))
+    small = store.put(write("b", b"x"))
+    reads.clear()
+    for _ in range(2):
+        later = Store(root / ".buildsys")
+        for _ in range(2):
+            later.link(artifact, "a")
+            later.link(small, "b")
+    assert reads == [1, 1]
+    spoil(stored(root, artifact.digest))
+    with pytest.raises(Damaged):
+        Store(root / ".buildsys").link(artifact, "a")
+
+
+def test_a_line_of_the_verified_ones_that_was_cut_short_is_passed_over(root, write, store, reads):
+    artifact = store.put(write("a", b"x" * objects.LARGE))
+    verified = root / ".buildsys/store/verified"
+    os.truncate(verified, verified.stat().st_size - 3)
+    reads.clear()
+    Store(root / ".buildsys").link(artifact, "a")
+    assert reads == [objects.LARGE]
+
+
+def test_lost_bytes_are_put_back_from_an_unchanged_copy(root, write, store):
+    write("made/a", "one")
+    write("made/b", "two")
+    artifact = store.put(root / "made")
+    for digest in (artifact.digest, digest_bytes(b"one")):
+        stored(root, digest).unlink()
+        assert store.heal(artifact, root / "made")
+        assert store.has(artifact)
+    stored(root, artifact.digest).unlink()
+    write("made/a", "edited")
+    assert not store.heal(artifact, root / "made")
+    assert not store.heal(artifact, root / "missing")
+    assert not store.has(artifact)
+    assert not stored(root, digest_bytes(b"edited")).exists()
+
+
+def test_an_output_that_is_a_link_becomes_a_plain_copy(root, write, store):
+    write("source", "bytes")
+    (root / "out").symlink_to("source")
+    assert store.put(root / "out").digest == digest_bytes(b"bytes")
+    assert not (root / "out").is_symlink()
+    assert (root / "out").read_text() == (root / "source").read_text() == "bytes"
+
+
+def test_an_output_that_shares_its_bytes_becomes_a_plain_copy(root, write, store):
+    artifact = store.put(write("a", "bytes"))
+    os.link(stored(root, artifact.digest), root / "out")
+    write("folder/own", "own")
+    os.link(root / "a", root / "folder" / "b")
+    (root / "folder" / "linked").symlink_to("../a")
+    for path in (root / "out", root / "folder"):
+        store.put(path)
+    plain = [root / "out", *(root / "folder").iterdir()]
+    assert [(path.name, path.is_symlink(), path.stat().st_nlink) for path in sorted(plain)] == [
+        ("b", False, 1),
+        ("linked", False, 1),
+        ("own", False, 1),
+        ("out", False, 1),
+    ]
+    with (root / "out").open("a") as file:
+        file.write("edit")
+    assert store.link(artifact, "a").read_text() == "bytes"
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("nowhere", "made/sub/l is a link to nowhere"),
+        ("l", "made/sub/l is a link that leads in a circle"),
+        ("..", "made/sub/l is a link to a folder above it"),
+    ],
+)
+def test_an_output_with_a_link_to_no_content_is_an_error_that_names_it(root, write, store, target, problem):
+    write("made/sub/a")
+    (root / "made" / "sub" / "l").symlink_to(target)
+    with pytest.raises(BuildError, match=problem):
+        store.put(root / "made")
+
+
+def test_an_output_that_is_a_pipe_is_an_error_that_names_it(root, store):
+    os.mkfifo(root / "out")
+    with pytest.raises(BuildError, match="out is neither a file nor a folder"):
+        store.put(root / "out")
 
 
 def test_no_link_to_what_is_not_there(root, write, store):
@@ -153,13 +334,13 @@ def test_a_killed_put_leaves_nothing_under_a_digest(root, store):
     killed = """
 import os, sys
 from pathlib import Path
-from buildsys.state import store as module
+from buildsys.state import objects as module
 def dies(source, target): target.write(b"half"); target.flush(); os.kill(os.getpid(), 9)
 module.digest_stream = dies
 Path("a").write_bytes(b"whole")
-store = module.Store(Path(".buildsys"))
-store._can_clone = False
-store.put(Path("a"))
+objects = module.Objects(Path(".buildsys/store"))
+objects._can_clone = False
+objects.put(Path("a"))
 """
     assert subprocess.run([sys.executable, "-c", killed], cwd=root).returncode == -9
     assert list((root / ".buildsys/store").glob("??/*")) == []

@@ -1,0 +1,186 @@
+"""Bytes by digest: written once, read-only, and verified before anybody reads them.
+
+Knows nothing of artifacts and folders. An object is a file `ab/cdef...` named by its digest. What was verified is known
+by its stat from then on; of large objects later builds know it too, since reading one costs more than a line in a file.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from buildsys.digest import Digest
+from buildsys.state.content import digest_stream
+from buildsys.state.files import Stat
+
+LARGE: Final = 1 << 20
+"""Bytes from which later builds are told that an object was verified."""
+_FICLONE: Final = 0x40049409
+
+
+class Damaged(Exception):
+    """The store does not hold the bytes of this digest: they are missing or were changed, and are dropped by now."""
+
+    def __init__(self, digest: Digest) -> None:
+        super().__init__(f"damaged object {digest} in the store")
+        self.digest = digest
+
+
+class Objects:
+    """The objects below one folder; safe to use from several threads and processes: they only ever appear whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._new = folder / "new"
+        self._new.mkdir(parents=True, exist_ok=True)
+        self._can_clone = sys.platform.startswith("linux")
+        self._numbers = count()
+        self._verified_path = folder / "verified"
+        self._verified: dict[Digest, Stat] = {}
+        self._reading = threading.Lock()
+
+    def path(self, digest: Digest) -> Path:
+        return self._folder / digest[:2] / digest[2:]
+
+    def put(self, path: Path) -> tuple[Digest, int]:
+        """Keep a file's bytes; gives their digest and size. It is read once."""
+        with self._temporary() as temporary, path.open("rb") as source:
+            with temporary.open("x+b") as file:
+                digest = self._copy(source, file)
+            size = temporary.stat().st_size
+            self._place(temporary, digest)
+        return digest, size
+
+    def put_bytes(self, digest: Digest, content: bytes) -> None:
+        """Keep bytes under a digest that is not that of plain bytes: whoever reads them verifies them; see `read`."""
+        with self._temporary() as temporary:
+            temporary.write_bytes(content)
+            self._place(temporary, digest)
+
+    def read(self, digest: Digest) -> bytes:
+        """An object's bytes, not verified. Raises Damaged where it is missing."""
+        try:
+            return self.path(digest).read_bytes()
+        except FileNotFoundError:
+            raise Damaged(digest) from None
+
+    def verify(self, digest: Digest) -> None:
+        """Raises Damaged, with the object dropped, where it does not hold the bytes of its digest.
+
+        It is read only where its stat is not the one that it had when it was last known to be sound.
+        """
+        if self._is_known(digest):
+            return
+        with self._reading:  # threads that need one large object at once read it once
+            if self._is_known(digest):
+                return
+            with self._opened(digest) as file:
+                before = Stat.of(os.fstat(file.fileno()))
+                if digest_stream(file) != digest:
+                    raise self.dropped(digest, before.inode)
+            self._trust(digest, before)
+
+    def copy_out(self, digest: Digest, target: Path) -> None:
+        """Write an object's bytes to `target`, a new file. Raises Damaged, with `target` left as it is, when wrong."""
+        with self._opened(digest) as source, target.open("x+b") as file:
+            if self._copy(source, file) != digest:
+                raise self.dropped(digest, os.fstat(source.fileno()).st_ino)
+
+    def dropped(self, digest: Digest, inode: int = 0) -> Damaged:
+        """Remove a damaged object. inode: of what was read, where another thread may have put it anew since."""
+        with suppress(FileNotFoundError):
+            if not inode or os.stat(self.path(digest)).st_ino == inode:
+                self.path(digest).unlink()
+        return Damaged(digest)
+
+    def sweep(self) -> None:
+        """Remove what killed processes left half written."""
+        for path in self._new.iterdir():
+            path.unlink()
+
+    def sync(self) -> None:
+        """Make all that was put so far outlast a power cut: one call for a group of puts."""
+        if not sys.platform.startswith("linux"):
+            os.sync()
+            return
+        fd = os.open(self._folder, os.O_RDONLY)
+        try:
+            if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
+                code = ctypes.get_errno()
+                raise OSError(code, os.strerror(code), str(self._folder))
+        finally:
+            os.close(fd)
+
+    def _opened(self, digest: Digest) -> BinaryIO:
+        try:
+            return self.path(digest).open("rb")
+        except FileNotFoundError:
+            raise Damaged(digest) from None
+
+    def _place(self, temporary: Path, digest: Digest) -> None:
+        """What is there already is replaced, unless it is known to be sound: that costs less than reading it."""
+        if self._is_known(digest):
+            return
+        target = self.path(digest)
+        temporary.chmod(0o444)
+        target.parent.mkdir(exist_ok=True)
+        os.rename(temporary, target)
+        self._trust(digest, Stat.of(os.stat(target)))
+
+    def _copy(self, source: BinaryIO, target: BinaryIO) -> Digest:
+        """Copy by sharing blocks where the file system can; gives the digest of what was copied."""
+        if self._can_clone:
+            try:
+                fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
+            except OSError:
+                self._can_clone = False
+            else:
+                return digest_stream(target)
+        return digest_stream(source, target)
+
+    def _is_known(self, digest: Digest) -> bool:
+        """It is as it was when it was last known to be sound."""
+        try:
+            now = Stat.of(os.stat(self.path(digest)))
+        except FileNotFoundError:
+            return False
+        known = self._verified.get(digest)
+        if known is None and now.size >= LARGE:
+            known = self._remembered.get(digest)
+        return known == now
+
+    def _trust(self, digest: Digest, stat: Stat) -> None:
+        self._verified[digest] = stat
+        if stat.size >= LARGE:
+            with self._verified_path.open("a") as file:
+                file.write(" ".join([digest, *map(str, stat)]) + "\n")
+
+    @cached_property
+    def _remembered(self) -> dict[Digest, Stat]:
+        """What earlier builds verified. A line that a kill or a full disk cut short says nothing."""
+        if not self._verified_path.exists():
+            return {}
+        lines = [line.split(" ") for line in self._verified_path.read_text(errors="replace").splitlines()]
+        return {
+            Digest(digest): Stat(*map(int, numbers))
+            for digest, *numbers in lines
+            if len(numbers) == len(Stat._fields) and all(map(str.isdecimal, numbers))
+        }
+
+    @contextmanager
+    def _temporary(self) -> Iterator[Path]:
+        """A new name in the store's file system; what is still there at the end is removed."""
+        path = self._new / f"{os.getpid()}-{next(self._numbers)}"
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
