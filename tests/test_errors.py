@@ -101,11 +101,17 @@ def test_an_excerpt_shows_as_many_lines_around_as_are_asked_for() -> None:
 
 @pytest.mark.parametrize("text", ["a\r\n\r\nc\r\n", "a   \n\nc\t\n"])
 def test_an_excerpt_has_no_blanks_at_the_ends_of_lines(text: str) -> None:
-    assert excerpt_of(text, 2) == "  1 │ a\n→ 2 │\n  3 │ c\n  4 │"
+    assert excerpt_of(text, 2) == "  1 │ a\n→ 2 │\n  3 │ c"
 
 
 def test_lines_are_those_that_python_and_toml_count() -> None:
     assert excerpt_of("a\x0cb\x0b\x1c\u2028c\nd", 2, around=0) == "→ 2 │ d"
+
+
+@pytest.mark.parametrize(("text", "n_lines"), [("a", 1), ("a\n", 1), ("a\n\n", 2), ("\n", 1), ("a\nb", 2)])
+def test_what_ends_the_last_line_begins_no_other(text: str, n_lines: int) -> None:
+    assert excerpt_of(text, n_lines, around=0).startswith(f"→ {n_lines} │")
+    assert excerpt_of(text, n_lines + 1) == ""
 
 
 def test_an_empty_text_has_one_empty_line() -> None:

@@ -152,6 +152,27 @@ def test_the_actions_of_a_rule_are_known_once_its_origin_is_settled() -> None:
     assert frontier.drawn() == []
 
 
+def test_the_shards_of_a_rule_are_all_that_there_are_once_they_are_known() -> None:
+    frontier = frontier_of(PIPELINE, "samples[1]", shards={PATTERN: ["a"]})
+    assert frontier.shards(RuleName("samples")) == ()
+    settle(frontier, "prompts", "1", "2")
+    assert {rule: frontier.shards(RuleName(rule)) for rule in ("prompts", "samples", "tokens", "texts")} == {
+        "prompts": (),
+        "samples": ("1", "2"),
+        "tokens": ("1", "2"),
+        "texts": ("a",),
+    }
+
+
+def test_what_is_drawn_and_not_ready_is_waiting() -> None:
+    frontier = frontier_of(PIPELINE, "tokens")
+    waiting = [frontier.n_waiting]
+    for one, made in (("prompts", "12"), ("samples[1]", ""), ("samples[2]", ""), ("vocab", "")):
+        settle(frontier, one, *made)
+        waiting.append(frontier.n_waiting)
+    assert waiting == [0, 3, 3, 2, 0]
+
+
 def test_what_was_settled_before_a_rule_became_known_is_not_waited_for() -> None:
     text = PIPELINE.replace('prompts = "@prompts"', 'prompts = "@prompts", texts = "@texts[*]"')
     frontier = frontier_of(text, "samples", shards={PATTERN: ["a"]})

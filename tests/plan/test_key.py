@@ -38,6 +38,7 @@ RULE = Rule(
     place=PLACE,
     script="scripts/one.py",
     function="tokenize",
+    each=Each("shard", "data/{shard}.jsonl"),
     inputs=(Input("prompts", "data/p.jsonl", PLACE), Input("vocab", "data/v.json", PLACE)),
     params=(Param("length", 64), Param("rates", {"a": 1, "b": [2.0, "x"]})),
     outputs=(Output("tokens", "build/{shard}.parquet", PLACE), Output("counts", "build/counts.json", PLACE)),
@@ -145,6 +146,7 @@ RULE_CHANGES: dict[str, Facts] = {
     "an output's role": outputs(("rows", "build/{shard}.parquet"), ("counts", "build/counts.json")),
     "an output's own name": outputs(("tokens", "build/{shard}.arrow"), ("counts", "build/counts.json")),
     "an output less": outputs(("tokens", "build/{shard}.parquet")),
+    "an origin in place of a rule with shards": rule(each=None),
     "outputs that change places": outputs(("counts", "build/{shard}.parquet"), ("tokens", "build/counts.json")),
     "the version of Python": around(python="3.12"),
     "a version": around(versions={"torch": "2.10", "numpy": "2.0"}),
@@ -152,6 +154,8 @@ RULE_CHANGES: dict[str, Facts] = {
     "a distribution less": around(versions={"torch": "2.9"}),
     "a variable's value": around(env={"HOME_OF_MODELS": "n", "OTHER": ""}),
     "a variable's name": around(env={"HOME_OF_MODEL": "m", "OTHER": ""}),
+    "a variable that is unset": around(env={"HOME_OF_MODELS": "m", "OTHER": None}),
+    "a variable that says None": around(env={"HOME_OF_MODELS": "m", "OTHER": "None"}),
     "a variable more": around(env={**AROUND.env, "MORE": ""}),
     "a service's key": around(services={"verifier": TWO, "scorer": TWO}),
     "services that change places": around(services={"verifier": TWO, "scorer": ONE}),
@@ -170,6 +174,7 @@ INPUT_CHANGES = {
     "an input less": inputs(prompts=[PROMPTS]),
     "an input without files": inputs(prompts=[PROMPTS], vocab=[]),
     "a file more": inputs(prompts=[PROMPTS, VOCAB], vocab=[VOCAB]),
+    "a list of one in place of a path": inputs(prompts=[replace(PROMPTS, many=True)], vocab=[VOCAB]),
     "the order of files": inputs(prompts=[VOCAB, PROMPTS], vocab=[VOCAB]),
     "a file twice": inputs(prompts=[PROMPTS, PROMPTS], vocab=[VOCAB]),
     "a file in another role": inputs(prompts=[], vocab=[PROMPTS, VOCAB]),
@@ -195,6 +200,29 @@ def test_no_two_changes_give_one_key() -> None:
 @pytest.mark.parametrize("change", RULE_CHANGES.values(), ids=RULE_CHANGES)
 def test_what_changes_the_key_is_told(change: Facts) -> None:
     assert BASE.differences(change) != []
+
+
+def test_the_names_of_its_outputs_are_in_the_key_of_an_action() -> None:
+    hasher = hasher_of(rule_facts(RULE, CODE, AROUND))
+    names = [(), ("1.parquet",), ("2.parquet",), ("1.parquet", "counts.json"), ("counts.json", "1.parquet")]
+    assert len({action_key(hasher, BASE.inputs, outputs) for outputs in names}) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "same"),
+    [
+        ("out/{profile}/{shard}/x.jsonl", True),
+        ("build/{shard}/y.jsonl", False),
+        ("build/{shard}.jsonl", False),
+        ("build/part-{shard}/x.jsonl", False),
+        ("build/x.jsonl", False),
+    ],
+)
+def test_an_origin_sees_what_its_shards_are_called_within_its_folder(pattern: str, same: bool) -> None:
+    def key(pattern: str) -> ActionKey:
+        return rule(each=None, outputs=(Output("o", pattern, PLACE),)).key()
+
+    assert (key(pattern) == key("build/{shard}/x.jsonl")) is same
 
 
 def test_the_command_of_a_shell_rule_is_in_its_key() -> None:
@@ -339,6 +367,12 @@ def test_two_params_read_alike_just_where_they_are_keyed_alike(one: object, othe
     facts = [Fact("param", "p", value) for value in (one, other)]
     keys, parts = [hasher_of([fact]).digest() for fact in facts], [parts_of([fact]) for fact in facts]
     assert (keys[0] == keys[1]) == (parts[0] == parts[1])
+
+
+def test_people_read_variables_in_quotes_and_whether_they_are_set() -> None:
+    env = {"A": "a b", "B": "", "C": None}
+    parts = [part for part in parts_of(rule_facts(RULE, CODE, replace(AROUND, env=env))) if part.group == "env"]
+    assert [(part.name, part.value) for part in parts] == [("A", "'a b'"), ("B", "''"), ("C", "unset")]
 
 
 def test_people_read_params_with_their_types_and_places() -> None:
