@@ -53,8 +53,9 @@ class Store:
         what is published must not change with a file that is not the build's, nor the store with it. Raises BuildError
         for what has no content of its own: a link to nowhere or in a circle, a pipe. Lasting only after `sync`.
         """
+        is_plain = _is_plain(path)  # asked first: putting an object anew may take the second name from it
         artifact = self._keep(path)
-        if not _is_plain(path):
+        if not is_plain:
             copy = path.with_name(f".{path.name}.plain")
             self.get(artifact, copy)
             _remove(path)
