@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError, Place, nearest
 from buildsys.model import ActionId, ActionKey, Outcome, RuleName, Shard
-from buildsys.state.snapshot import snapshot_path
+from buildsys.state.snapshot import snapshot_path, unreadable
 
 if TYPE_CHECKING:
     import duckdb
@@ -78,11 +78,7 @@ def connect(root: Path) -> duckdb.DuckDBPyConnection:
     try:
         return duckdb.connect(str(path), read_only=True, config={"file_search_path": str(root)})
     except duckdb.Error as error:
-        raise BuildError(
-            "the manifest's snapshot can't be read",
-            facts=[("file", str(path)), ("reason", str(error))],
-            hint="remove it; the next build that does something publishes it anew",
-        ) from error
+        raise unreadable(path, error) from error
 
 
 def sql(root: Path, query: str) -> Answer:

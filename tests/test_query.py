@@ -72,7 +72,7 @@ def test_a_damaged_snapshot_is_an_error_that_says_what_to_do(project):
     path.write_bytes(b"no database" * 1000)
     with pytest.raises(BuildError, match="snapshot can't be read") as damaged:
         sql(project, "FROM runs")
-    assert "remove it" in damaged.value.hint
+    assert "publishes it anew" in damaged.value.hint
 
 
 def names(links: list[Link], kind: str) -> set[str]:

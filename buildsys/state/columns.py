@@ -2,11 +2,13 @@
 
 Knows nothing of what the columns mean. Arrow is the quickest way for many rows, but importing it takes longer than a
 small build may (160 ms CPU): few rows go as lists, which cost the same up to some thousands. Never `executemany`: it is
-60 times slower.
+60 times slower. What is no valid text (the name of a file that is not UTF-8, half of a surrogate pair from JSON) is
+written with backslashes, since DuckDB refuses it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,13 +17,14 @@ if TYPE_CHECKING:
 
 ARROW_FROM: Final = 20_000
 """Rows from which the import of Arrow pays."""
+_HALF: Final = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
 
 
 def insert(con: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """Append rows, all as wide as the table; the values of one column must be of one type, or None."""
     if not rows:
         return
-    columns = [list(column) for column in zip(*rows, strict=True)]
+    columns = [_storable_column(list(column)) for column in zip(*rows, strict=True)]
     if len(rows) < ARROW_FROM:
         _insert_lists(con, table, columns)
         return
@@ -41,3 +44,24 @@ def _insert_lists(con: duckdb.DuckDBPyConnection, table: str, columns: list[list
         args.append(column[0] if is_constant else column)
         values.append(f"${n}" if is_constant else f"unnest(${n})")
     con.execute(f"INSERT INTO {table} SELECT {', '.join(values)}", args)
+
+
+def storable(text: str) -> str:
+    """The text with a backslash and four digits for what UTF-8 can't encode; mostly the text itself."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def as_given(text: str) -> str:
+    """The reverse of `storable`. A text that had such a backslash and digits from the start comes out another."""
+    return _HALF.sub(lambda half: chr(int(half[1], 16)), text) if "\\ud" in text else text
+
+
+def _storable_column(column: list[Any]) -> list[Any]:
+    """Joined, since trying each cell for itself would take as long as half of the insertion."""
+    if not isinstance(next((cell for cell in column if cell is not None), None), str):
+        return column
+    try:
+        "".join(filter(None, column)).encode()
+    except UnicodeEncodeError:
+        return [cell if cell is None else storable(cell) for cell in column]
+    return column

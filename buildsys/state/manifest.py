@@ -15,13 +15,23 @@ from typing import TYPE_CHECKING, Any
 from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import BuildError
 from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result
-from buildsys.state.columns import insert
+from buildsys.state.columns import as_given, insert, storable
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.files import Stat
 from buildsys.state.recording import Cells, Counters, Recording, released
 from buildsys.state.rows import OutputTable, Row
 from buildsys.state.schema import MIGRATIONS
-from buildsys.state.snapshot import attach, copy_snapshot, is_damage, live_path, quoted, recover, snapshot_path
+from buildsys.state.snapshot import (
+    attach,
+    copy_snapshot,
+    is_damage,
+    live_path,
+    quoted,
+    recover,
+    recover_missing,
+    snapshot_path,
+    unreadable,
+)
 from buildsys.state.tables import create_view
 from buildsys.state.views import PUBLIC, VIEWS
 
@@ -69,6 +79,7 @@ _LARGEST = """
 """
 _BEGIN_RUN = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[]"
 _NEXT_RUN = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"
+_SIZE = "SELECT total_blocks * block_size FROM pragma_database_size() WHERE database_name = $1"
 _KILLED = """
     INSERT INTO recorded.ends
     SELECT run_id, NULL, 'killed' FROM recorded.runs ANTI JOIN recorded.ends USING (run_id)
@@ -78,10 +89,11 @@ _KILLED = """
 class Manifest:
     """The manifest of one project, open for writing. notices: what users should be told, in the order it came up."""
 
-    def __init__(self, state: Path, con: duckdb.DuckDBPyConnection) -> None:
-        """con: a connection whose tables are up to date; see `open`."""
+    def __init__(self, state: Path, con: duckdb.DuckDBPyConnection, *, is_live: bool = True) -> None:
+        """con: a connection whose tables are up to date; see `open`. is_live: not that of a snapshot."""
         self.notices: list[str] = []
         self._state = state
+        self._is_live = is_live
         self._run: tuple[int, float, str, str, list[str]] | None = None
         self._take(con)
 
@@ -100,14 +112,14 @@ class Manifest:
     def read(cls, state: Path) -> Manifest:
         """The published snapshot, for reading only; an empty manifest where nothing was built yet.
 
-        Raises BuildError where another version of buildsys wrote it.
+        Raises BuildError where another version of buildsys wrote it, and where it is damaged: also from a question.
         """
-        return cls(state, _opened_to_read(state))
+        return cls(state, _opened_to_read(state), is_live=False)
 
     def begin_run(self, *, command: str, profile: str, targets: Sequence[str]) -> int:
         """A new run; its id counts from 1. It counts as killed until it is finished."""
         (run_id,) = self._con.execute(_NEXT_RUN).fetchall()[0]
-        self._run = (run_id, time.time(), command, profile, list(targets))
+        self._run = (run_id, time.time(), command, profile, [storable(target) for target in targets])
         self._con.execute(_BEGIN_RUN, self._run)
         return int(run_id)
 
@@ -129,7 +141,7 @@ class Manifest:
     def parts(self, key: ActionKey) -> tuple[Part, ...]:
         """What the key holds: the parts that its rule shares, then its inputs. Empty where it was never recorded."""
         rows = self._fetch(_PARTS, key)
-        return tuple(Part(kind, name, value, path) for _, _, kind, name, value, path in rows)
+        return tuple(Part(kind, name, value, as_given(path)) for _, _, kind, name, value, path in rows)
 
     def short_keys(self) -> set[int]:
         """`short_key` of every key that has a result."""
@@ -150,12 +162,12 @@ class Manifest:
         """The declared inputs that each key held, one part a file or folder."""
         parts: dict[ActionKey, list[Part]] = {}
         for key, name, digest, path in self._fetch(_INPUTS, list(keys)):
-            parts.setdefault(key, []).append(Part("input", name, digest, path))
+            parts.setdefault(key, []).append(Part("input", name, digest, as_given(path)))
         return {key: tuple(found) for key, found in parts.items()}
 
     def known_files(self) -> dict[str, KnownRow]:
         """Path -> stat and digest, as last recorded."""
-        return {path: (Stat(*stat), Digest(digest)) for path, *stat, digest in self._fetch(_FILES)}
+        return {as_given(path): (Stat(*stat), Digest(digest)) for path, *stat, digest in self._fetch(_FILES)}
 
     def passed(self, keys: Sequence[Digest]) -> set[Digest]:
         """Those keys of checks whose last verdict is that they pass."""
@@ -198,6 +210,22 @@ class Manifest:
         self._con.execute("CHECKPOINT manifest")
         copy_snapshot(self._state)
 
+    def is_published(self) -> bool:
+        """The snapshot can be opened, is whole, and tells all that is recorded. Its blocks are not read."""
+        import duckdb
+
+        path = snapshot_path(self._state)
+        if not path.exists():
+            return False
+        try:
+            self._con.execute(f"ATTACH '{quoted(path)}' AS published (READ_ONLY)")
+            ((size,),) = self._con.execute(_SIZE, ["published"]).fetchall()
+            return path.stat().st_size >= size and self._extent("published") == self._extent("manifest")
+        except duckdb.Error:
+            return False
+        finally:
+            self._con.execute("DETACH DATABASE IF EXISTS published")
+
     def close(self) -> None:
         self._con.close()
 
@@ -208,6 +236,13 @@ class Manifest:
         contexts = con.execute("SELECT DISTINCT context FROM recorded.contexts").fetchall()
         self._contexts = {Digest(context) for (context,) in contexts}
         self._shown: dict[OutputTable, int] = {}
+
+    def _extent(self, database: str) -> list[Any]:
+        """How many rows each table has, of which none is ever removed, and the format."""
+        query = "SELECT table_name FROM duckdb_tables() WHERE database_name = $1 AND schema_name = 'recorded'"
+        tables = sorted(table for (table,) in self._con.execute(query, [database]).fetchall())
+        counts = [f"(SELECT count(*) FROM {database}.recorded.{table}) AS {table}" for table in tables]
+        return self._con.execute(f"SELECT {', '.join(counts)}, * FROM {database}.recorded.format").fetchall()
 
     def _append(self, tables: dict[str, list[Cells]]) -> None:
         import duckdb
@@ -231,6 +266,8 @@ class Manifest:
         except duckdb.Error as error:
             if not is_damage(error):
                 raise
+            if not self._is_live:
+                raise unreadable(snapshot_path(self._state), error) from error
             self._con.close()
             self.notices.append(recover(self._state, error))
         con, lost = _opened(self._state)
@@ -272,7 +309,7 @@ def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
     """A connection with the tables and views of this version, and what was lost on the way there."""
     import duckdb
 
-    lost: list[str] = []
+    lost = recover_missing(state)
     while True:
         try:
             con = attach(live_path(state))
@@ -309,6 +346,9 @@ def _opened_to_read(state: Path) -> duckdb.DuckDBPyConnection:
         con.execute(f"ATTACH '{quoted(path)}' AS manifest (READ_ONLY)")
         con.execute("USE manifest")
         (version,) = con.execute("SELECT version FROM recorded.format").fetchall()[0]
+    except duckdb.Error as error:
+        con.close()
+        raise unreadable(path, error) from error
     except BaseException:
         con.close()
         raise

@@ -72,11 +72,19 @@ def recover(state: Path, error: Exception) -> str:
         kept = _put_aside(wal)
         return f"the manifest's last commits can't be read and are lost; kept as {kept.name} ({reason})"
     kept = _put_aside(live)
-    lost = f"the manifest can't be read; kept as {kept.name} ({reason})"
-    if _is_sound(snapshot_path(state)):
-        shutil.copyfile(snapshot_path(state), live)
-        return f"{lost}; the snapshot of an earlier build takes its place, what was recorded since is lost"
-    return f"{lost}; the history is lost, and what was made is made again"
+    return f"the manifest can't be read; kept as {kept.name} ({reason}); {_start_from_snapshot(state)}"
+
+
+def recover_missing(state: Path) -> list[str]:
+    """Replace a live file that is gone though there was a build before; says so, nothing where all is well."""
+    live = live_path(state)
+    if live.exists() or not snapshot_path(state).exists():
+        return []
+    live.parent.mkdir(parents=True, exist_ok=True)
+    wal = live.with_name(f"{NAME}.wal")
+    if wal.exists():
+        _put_aside(wal)
+    return [f"the manifest is missing; {_start_from_snapshot(state)}"]
 
 
 def copy_snapshot(state: Path) -> None:
@@ -95,6 +103,15 @@ def copy_snapshot(state: Path) -> None:
     os.rename(copy, target)
     target.with_name(f"{NAME}.wal").unlink(missing_ok=True)
     sync_folder(target.parent)
+
+
+def unreadable(path: Path, error: Exception) -> BuildError:
+    """The snapshot is damaged: nothing is lost, the live file has it all."""
+    return BuildError(
+        "the manifest's snapshot can't be read",
+        facts=[("file", str(path)), ("reason", str(error).splitlines()[0])],
+        hint="`buildsys build` publishes it anew",
+    )
 
 
 def quoted(path: Path) -> str:
@@ -127,6 +144,14 @@ def _refuse(live: Path, error: Exception) -> None:
     is_outside = isinstance(error, duckdb.OutOfMemoryException | duckdb.IOException)
     if "storage version" in text or (is_outside and not any(damage in text for damage in _UNREADABLE)):
         raise BuildError("the manifest can't be opened", facts=facts) from error
+
+
+def _start_from_snapshot(state: Path) -> str:
+    """Give the live file, which is not there, the snapshot's content where that is sound; says what is lost."""
+    if _is_sound(snapshot_path(state)):
+        shutil.copyfile(snapshot_path(state), live_path(state))
+        return "the snapshot of an earlier build takes its place, what was recorded since is lost"
+    return "the history is lost, and what was made is made again"
 
 
 def _is_sound(path: Path) -> bool:

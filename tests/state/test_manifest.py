@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -14,7 +16,7 @@ from buildsys.model import Artifact, CheckVerdict, Made, Part, Usage
 from buildsys.state import columns, snapshot
 from buildsys.state.files import Stat
 from buildsys.state.manifest import Manifest
-from buildsys.state.rows import ActionRow, CheckRow, FileRow, Hold
+from buildsys.state.rows import ActionRow, CheckRow, FileRow, Hold, InputRow, RequestRow, ResultRow
 from tests.state import small
 
 
@@ -231,3 +233,25 @@ def test_views_are_made_anew_when_their_text_changed(root, manifest):
     later = Manifest.open(root / ".buildsys")
     assert later._fetch("SELECT run_id FROM runs") == []
     later.close()
+
+
+def test_names_and_texts_that_are_no_valid_text_are_recorded_all_the_same(filled):
+    name = os.fsdecode(b"data/\xff.txt")
+    stat = Stat(1, 2, 3, 4, 5)
+    draft = small.action("draft")
+    result = replace(
+        next(row for row in small.done(draft, 7, 1, ()) if isinstance(row, ResultRow)),
+        inputs=(InputRow("input", "x", name, "d" * 32),),
+    )
+    request = next(row for row in small.requests(draft, 1) if isinstance(row, RequestRow))
+    filled.commit([result, FileRow(name, stat, digest_of("x")), replace(request, record_id="half \ud83d of it")])
+    assert filled.known_files()[name] == (stat, digest_of("x"))
+    assert filled.inputs([result.key])[result.key] == (Part("input", "x", "d" * 32, name),)
+    assert filled._fetch("SELECT record_id FROM requests WHERE record_id LIKE 'half%'") == [(r"half \ud83d of it",)]
+    assert filled.begin_run(command="b", profile="default", targets=[name]) > 0
+
+
+def test_many_rows_with_an_invalid_name_among_them_are_recorded(filled):
+    names = [f"n{n}" for n in range(columns.ARROW_FROM)] + [os.fsdecode(b"\xfe"), "\u00e9", "\N{ROCKET}"]
+    filled.commit([FileRow(name, Stat(1, 2, 3, 4, 5), digest_of("x")) for name in names])
+    assert set(filled.known_files()) >= set(names)

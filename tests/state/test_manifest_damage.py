@@ -196,6 +196,75 @@ def test_a_damaged_manifest_is_replaced_by_the_snapshot(project, damage):
     reopened.close()
 
 
+def test_a_missing_manifest_is_replaced_by_the_snapshot_and_told(project):
+    manifest = Manifest.open(project / ".buildsys")
+    before = manifest.newest("default")
+    manifest.close()
+    shutil.rmtree(project / ".buildsys" / "live")
+    later = Manifest.open(project / ".buildsys")
+    assert later.newest("default") == before
+    assert later.notices == [
+        "the manifest is missing; the snapshot of an earlier build takes its place, what was recorded since is lost"
+    ]
+    later.commit(small.done(small.action("vocab"), 9, 1, ()))
+    later.close()
+    reopened = Manifest.open(project / ".buildsys")
+    assert (len(reopened.newest("default")), reopened.notices) == (len(before), [])
+    reopened.close()
+
+
+def test_a_missing_manifest_whose_log_is_left_is_replaced_as_well(root, wal):
+    manifest = Manifest.open(root / ".buildsys")
+    manifest.publish()
+    manifest.close()
+    (root / ".buildsys/live/manifest.duckdb").unlink()
+    wal.write_bytes(b"entries of a file that is gone")
+    later = Manifest.open(root / ".buildsys")
+    assert len(later.newest("default")) == N_LOGGED
+    assert (wal.parent / "manifest.duckdb.wal.damaged-1").exists()
+    later.close()
+
+
+def test_with_nothing_built_nothing_is_missing(root):
+    manifest = Manifest.open(root / ".buildsys")
+    assert manifest.notices == []
+    manifest.close()
+
+
+@pytest.mark.parametrize("damage", [damage_head, damage_everything, empty, cut, damage_blocks])
+def test_whoever_reads_a_damaged_snapshot_is_told_what_to_do_and_the_manifest_stays(project, damage):
+    snapshot = project / ".buildsys" / "manifest.duckdb"
+    live = (project / ".buildsys" / "live" / "manifest.duckdb").read_bytes()
+    snapshot.chmod(0o644)
+    damage(snapshot)
+    with pytest.raises(BuildError, match="the manifest's snapshot can't be read") as refused:
+        Manifest.read(project / ".buildsys").newest("default")
+    assert "buildsys build" in refused.value.hint
+    assert (project / ".buildsys" / "live" / "manifest.duckdb").read_bytes() == live
+
+
+def test_a_snapshot_is_published_until_more_is_recorded(project):
+    manifest = Manifest.open(project / ".buildsys")
+    assert manifest.is_published()
+    manifest.commit([small.done(small.action("vocab"), 9, 1, ())[0]])
+    assert not manifest.is_published()
+    manifest.publish()
+    assert manifest.is_published()
+    manifest.close()
+
+
+@pytest.mark.parametrize("damage", [damage_head, damage_everything, empty, cut, Path.unlink])
+def test_a_snapshot_that_is_damaged_or_gone_is_not_published(project, damage):
+    manifest = Manifest.open(project / ".buildsys")
+    (project / ".buildsys" / "manifest.duckdb").chmod(0o644)
+    damage(project / ".buildsys" / "manifest.duckdb")
+    assert not manifest.is_published()
+    manifest.publish()
+    assert manifest.is_published()
+    assert len(manifest.newest("default")) == 11
+    manifest.close()
+
+
 def test_damage_that_shows_during_a_run_keeps_the_run(project):
     manifest = Manifest.open(project / ".buildsys")
     run_id = manifest.begin_run(command="b", profile="default", targets=[])
