@@ -59,7 +59,6 @@ class Frontier:
     def settle(self, action: ActionId, shards: Sequence[Shard] | None = None) -> None:
         """The action is done with, however it ended. shards: what an origin made, None where it made nothing."""
         self._settled.add(action)
-        self._open.pop(action, None)
         if self._graph.rules[action.rule].is_origin:
             origin = Origin(action.rule)
             if shards is None:
@@ -69,6 +68,7 @@ class Frontier:
         for user in self._users.pop(action, ()):
             self._open[user] -= 1
             if not self._open[user]:
+                del self._open[user]
                 self._ready.append(user)
 
     def needs(self, action: ActionId) -> list[ActionId]:
