@@ -5,17 +5,16 @@ Joins the project's files with the pure stages. Knows no result, no worker and n
 
 from __future__ import annotations
 
-import itertools
 import os
-import re
-import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from buildsys.code.parse import Broken
 from buildsys.code.slice import Slice, merge, slice_of
+from buildsys.commands import command_values, scripts_of
+from buildsys.commands import fill_command as fill_command
+from buildsys.commands import freeze as freeze
 from buildsys.digest import Digest, Hasher, digest_of
 from buildsys.errors import BuildError, Place
 from buildsys.model import Part, Rule, RuleName, Service
@@ -99,7 +98,7 @@ class Preparer:
         return hasher_of(facts).digest()
 
     def service_code(self, service: Service) -> Slice | None:
-        return self._command_code(service.command, service.place)
+        return self._command_code(service.command, command_values(service.params), service.place)
 
     def service_environment(self, service: Service) -> dict[str, str]:
         return action_environment(service.env, self._environ)
@@ -114,86 +113,11 @@ class Preparer:
 
     def _slice(self, rule: Rule) -> Slice | None:
         if rule.kind == "shell":
-            return self._command_code(rule.command, rule.place)
+            return self._command_code(rule.command, command_values(rule.params, rule.settings), rule.place)
         if not (self._project.root / rule.script).is_file():
             raise BuildError(f"[rule.{rule.name}] names a script that is missing: {rule.script}", place=rule.place)
         return slice_of(rule.script, rule.function, self._project.tree)
 
-    def _command_code(self, command: str, place: Place) -> Slice | None:
-        slices = [slice_of(script, "", self._project.tree) for script in self._scripts(command, place)]
-        return merge(slices) if slices else None
-
-    def _scripts(self, command: str, place: Place) -> list[str]:
-        """The project's Python files that a command names. Other files of the project must be inputs."""
-        words = _words(command, place)
-        for flag, module in itertools.pairwise(words):
-            if flag == "-m" and self._is_ours(module):
-                raise BuildError(
-                    f"the command runs a module of the project by its name: -m {module}",
-                    place=place,
-                    hint="name the script by its path, so that edits of its code are seen",
-                )
-        named = [word for word in words if "{" not in word and (self._project.root / word).is_file()]
-        for word in named:
-            if not word.endswith(".py") and not os.path.isabs(word):
-                raise BuildError(
-                    f"the command reads a file that is no input: {word}",
-                    place=place,
-                    hint="declare it under `inputs` and write {inputs.NAME}, so that edits of it are seen",
-                )
-        return list(dict.fromkeys(os.path.normpath(word) for word in named if word.endswith(".py")))
-
-    def _is_ours(self, module: str) -> bool:
-        stem = self._project.root / module.replace(".", "/")
-        return stem.with_suffix(".py").is_file() or (stem / "__main__.py").is_file()
-
-
-def freeze(code: Slice, folder: Path) -> Path:
-    """Write a slice's sources below `folder`, where they are not there yet, and give the folder that holds them.
-
-    The same texts are always in the same place, and a text never changes there.
-    """
-    frozen = folder / digest_of(sorted(code.sources.items()))
-    if frozen.is_dir():
-        return frozen
-    temporary = folder / f"{frozen.name}.{os.getpid()}"
-    for path, text in code.sources.items():
-        file = temporary / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    try:
-        temporary.rename(frozen)
-    except OSError:
-        if not frozen.is_dir():  # another thread was quicker, or else it is a real error
-            raise
-    return frozen
-
-
-def fill_command(
-    command: str, values: Mapping[str, str | Sequence[str]], code: Slice | None, frozen: Callable[[Slice], Path]
-) -> str:
-    """A command with its braces filled in and quoted, and its scripts named by their frozen copies.
-
-    values: "inputs.x", "params.y" ... -> text, or a list of texts, which become words of their own.
-    """
-    text = re.sub(
-        r"\{\{|\}\}|\{([^{}]+)\}",
-        lambda token: token.group()[0] if token.group(1) is None else _quoted(values[token.group(1)]),
-        command,
-    )
-    if code:
-        folder = frozen(code)
-        for path in sorted(code.sources, key=len, reverse=True):
-            text = re.sub(rf"(?<![\w./-]){re.escape(path)}(?![\w./-])", shlex.quote(str(folder / path)), text)
-    return text
-
-
-def _quoted(value: str | Sequence[str]) -> str:
-    return shlex.quote(value) if isinstance(value, str) else " ".join(map(shlex.quote, value))
-
-
-def _words(command: str, place: Place) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise BuildError(f"the command is not a shell command: {error}", place=place) from None
+    def _command_code(self, command: str, values: Mapping[str, str | Sequence[str]], place: Place) -> Slice | None:
+        scripts = scripts_of(command, values, self._project.root, place)
+        return merge([slice_of(script, "", self._project.tree) for script in scripts]) if scripts else None

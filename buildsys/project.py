@@ -101,8 +101,8 @@ class SourceTree:
 
 
 def action_environment(variables: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The whole environment of an action: the fixed list, and what its rule declares."""
-    return {name: environ[name] for name in (*PASSED_ON, *variables) if name in environ}
+    """The whole environment of an action: the fixed list, what its rule declares, and one order for sets of strings."""
+    return {"PYTHONHASHSEED": "0"} | {name: environ[name] for name in (*PASSED_ON, *variables) if name in environ}
 
 
 def _rule_files(root: Path) -> list[str]:

@@ -19,6 +19,7 @@ LAYERS = [
     {"plan"},
     {"state", "run"},
     {"project"},
+    {"commands"},
     {"prepare", "past"},
     {"assess", "preflight", "staged"},
     {"survey", "execute"},

@@ -51,7 +51,9 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         Meta(
             description=(
                 "A shell command, run once an action. Filled in, and quoted where needed, are `{inputs.x}`, "
-                "`{outputs.y}`, `{params.z}`, `{settings.z}`, `{services.n}` and `{python}`, the interpreter."
+                "`{outputs.y}`, `{params.z}`, `{settings.z}`, `{services.n}` and `{python}`, the interpreter. The "
+                "project's scripts are named by their paths from its folder, and run from a frozen copy: name the data "
+                "files that they read as inputs, since there are none beside the copy."
             ),
             examples=["sort --unique {inputs.words} > {outputs.sorted}"],
         ),
