@@ -377,13 +377,18 @@ class Build:
         return [OutputTable(*place) for place in self._graph.tables() if is_table(place.pattern)]
 
     def _interrupt(self) -> None:
-        """End what runs and take in what it leaves; a second interrupt gets through."""
+        """End what runs and take in what it leaves; a second interrupt ends it at once, and gets through."""
         self._stopping = True
-        if self._workshop:
-            self._emit(Notice("info", "ending what runs; Ctrl-C again leaves at once"))
-            self._workshop.cancel()
-        while self._n_busy:
-            self._inbox.get()()
+        try:
+            if self._workshop:
+                self._emit(Notice("info", "ending what runs; Ctrl-C again leaves at once"))
+                self._workshop.cancel()
+            while self._n_busy:
+                self._inbox.get()()
+        except KeyboardInterrupt:
+            if self._workshop:
+                self._workshop.kill()
+            raise
 
     def _unknown_target(self) -> BuildError | None:
         """The error for a shard that was asked for and does not exist, as far as the shards are known."""

@@ -6,6 +6,7 @@ is in the workspace was recorded; the next build finishes what is left. Knows no
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor as Pool
@@ -141,7 +142,9 @@ class Delivery:
         then(Delivered(outputs))
 
     def _in_pool(self, step: Callable[[], None], outputs: tuple[Made, ...], then: Then) -> None:
-        self._pool.submit(self._guarded, step, outputs, then)
+        # Refused once the build is being left, after a bug or at once: the next one finishes what is left.
+        with contextlib.suppress(RuntimeError):
+            self._pool.submit(self._guarded, step, outputs, then)
 
     def _guarded(self, step: Callable[[], None], outputs: tuple[Made, ...], then: Then) -> None:
         """A step in the pool: what goes wrong there ends this delivery, not the thread."""

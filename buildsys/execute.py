@@ -18,7 +18,7 @@ from pathlib import Path
 from buildsys.assess import Assessment, Assessor, Bound, Served
 from buildsys.code.slice import Slice
 from buildsys.digest import digest_of
-from buildsys.errors import BuildError
+from buildsys.errors import INTERRUPTED, BuildError
 from buildsys.model import (
     Artifact,
     Event,
@@ -109,7 +109,8 @@ class Executor:
         self._emit = emit
         self._numbers = count(1)
         self._lock = threading.Lock()
-        self._started: set[str] = set()
+        self._urls: set[str] = set()
+        self._cancelled = False
         self._chat_engine: tuple[ChatEngine, ReplyLog] | None = None
 
     def execute(self, assessment: Assessment, again: bool = False) -> Executed:
@@ -129,11 +130,15 @@ class Executor:
             lost = BuildError("the store lost an input of it", hint="build again: what made it will run")
             done = Executed(error=_failed(assessment, lost))
         except BuildError as error:
-            done = Executed(error=_failed(assessment, error))
+            # A service that was asked for while the build was being ended says so.
+            stopped = error.exit_code == INTERRUPTED
+            done = Executed(cancelled=True) if stopped else Executed(error=_failed(assessment, error))
         return replace(done, started=started, log=log.relative_to(self._root).as_posix())
 
     def cancel(self) -> None:
-        """End the requests in flight."""
+        """End the requests in flight; no more are sent."""
+        with self._lock:
+            self._cancelled = True
         if self._chat_engine:
             self._chat_engine[0].cancel()
 
@@ -285,12 +290,15 @@ class Executor:
         api_key = prepared.env.get(variable)
         if rule.endpoint.startswith("service:"):
             name = rule.endpoint.removeprefix("service:")
-            return Endpoint(call.urls[name], f"service:{prepared.service_keys[name]}", api_key, variable)
+            url, identity = call.urls[name], f"service:{prepared.service_keys[name]}"
+            return Endpoint(url, identity, api_key, variable, gone=lambda: self._services.gone(url))
         return Endpoint(rule.endpoint, rule.identity, api_key, variable)
 
     def _engine(self) -> ChatEngine:
         """One engine and one log of replies for all shards, opened when the first request is to be made."""
         with self._lock:
+            if self._cancelled:
+                raise Cancelled
             if self._chat_engine is None:
                 replies = ReplyLog(self._project.state / "replies")
                 for notice in replies.notices:
@@ -307,12 +315,12 @@ class Executor:
         values |= _values("params", service.params)
         command = fill_command(service.command, values, preparer.service_code(service), self._freeze)
         command = command.replace("'{port}'", "{port}")
-        with self._lock:
-            is_new = key not in self._started
-            self._started.add(key)
         began = time.monotonic()
         env = preparer.service_environment(service)
         url = self._services.start(service.name, key, command, env, service.ready, service.ready_timeout_s)
+        with self._lock:
+            is_new = url not in self._urls
+            self._urls.add(url)
         if is_new:
             self._emit(ServiceReady(service.name, url, time.monotonic() - began))
         return url

@@ -77,14 +77,29 @@ class Workshop:
         )
 
     def cancel(self) -> None:
-        """End what runs, at once; calls in flight return as cancelled."""
+        """End what runs; calls in flight return as cancelled. Takes as long as SIGTERM is given, two seconds."""
         self.executor.cancel()
+        self.services.cancel()
         self.workers.cancel()
 
+    def kill(self) -> None:
+        """End all processes now."""
+        self.executor.cancel()
+        self.workers.kill()
+        self.services.kill()
+
     def close(self) -> None:
-        """Leave nothing behind: no thread, no process, no staged file."""
-        for pool in (self.pool, self.chat_pool, self.delivery_pool):
-            pool.shutdown(wait=True, cancel_futures=True)
-        self.executor.close()
-        self.workers.close()
-        self.services.close()
+        """Leave nothing behind: no thread, no process, no staged file. What still runs, after a bug, is cancelled."""
+        pools = (self.pool, self.chat_pool, self.delivery_pool)
+        try:
+            for pool in pools:
+                pool.shutdown(wait=False, cancel_futures=True)
+            self.cancel()
+            for pool in pools:
+                pool.shutdown(wait=True)
+            self.executor.close()
+            self.workers.close()
+            self.services.close()
+        except KeyboardInterrupt:
+            self.kill()
+            raise
