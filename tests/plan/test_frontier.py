@@ -309,7 +309,7 @@ def closure(asked: Sequence[ActionId], rules: Mapping[str, Drawn], shards: Shard
 SHARDS = st.sampled_from(["", "a", "ba", "abc"]).map(list)
 
 
-@settings(deadline=None, database=None, max_examples=100)
+@settings(deadline=None, database=None, max_examples=60)
 @given(st.data(), st.randoms(use_true_random=False))
 def test_in_any_graph_every_wanted_action_comes_out_once_and_after_its_needs(data: st.DataObject, rng: Random) -> None:
     drawn = data.draw(random_graphs())
