@@ -6,6 +6,8 @@ outlasts a kill; what can't be read any more is put aside and told in `notices`,
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -26,6 +28,7 @@ from buildsys.state.snapshot import (
     copy_snapshot,
     is_damage,
     live_path,
+    published_path,
     quoted,
     recover,
     recover_missing,
@@ -79,7 +82,7 @@ _LARGEST = """
 """
 _BEGIN_RUN = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[]"
 _NEXT_RUN = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"
-_SIZE = "SELECT total_blocks * block_size FROM pragma_database_size() WHERE database_name = $1"
+_TABLES = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'recorded' ORDER BY ALL"
 _KILLED = """
     INSERT INTO recorded.ends
     SELECT run_id, NULL, 'killed' FROM recorded.runs ANTI JOIN recorded.ends USING (run_id)
@@ -209,22 +212,14 @@ class Manifest:
         self._drop_views_but(kept)
         self._con.execute("CHECKPOINT manifest")
         copy_snapshot(self._state)
+        published_path(self._state).write_text(self._published())
 
     def is_published(self) -> bool:
-        """The snapshot can be opened, is whole, and tells all that is recorded. Its blocks are not read."""
-        import duckdb
-
-        path = snapshot_path(self._state)
-        if not path.exists():
-            return False
+        """The snapshot is there as it was published, and tells all that is recorded; it is not opened."""
         try:
-            self._con.execute(f"ATTACH '{quoted(path)}' AS published (READ_ONLY)")
-            ((size,),) = self._con.execute(_SIZE, ["published"]).fetchall()
-            return path.stat().st_size >= size and self._extent("published") == self._extent("manifest")
-        except duckdb.Error:
+            return published_path(self._state).read_text() == self._published()
+        except FileNotFoundError:
             return False
-        finally:
-            self._con.execute("DETACH DATABASE IF EXISTS published")
 
     def close(self) -> None:
         self._con.close()
@@ -237,12 +232,13 @@ class Manifest:
         self._contexts = {Digest(context) for (context,) in contexts}
         self._shown: dict[OutputTable, int] = {}
 
-    def _extent(self, database: str) -> list[Any]:
-        """How many rows each table has, of which none is ever removed, and the format."""
-        query = "SELECT table_name FROM duckdb_tables() WHERE database_name = $1 AND schema_name = 'recorded'"
-        tables = sorted(table for (table,) in self._con.execute(query, [database]).fetchall())
-        counts = [f"(SELECT count(*) FROM {database}.recorded.{table}) AS {table}" for table in tables]
-        return self._con.execute(f"SELECT {', '.join(counts)}, * FROM {database}.recorded.format").fetchall()
+    def _published(self) -> str:
+        """The snapshot's stat, the format, and the number of rows in each table, of which none is ever removed."""
+        stat = Stat.of(os.stat(snapshot_path(self._state)))
+        tables = self._con.execute(_TABLES).fetchall()
+        counts = [f"(SELECT count(*) FROM recorded.{table})" for (table,) in tables]
+        extent = self._con.execute(f"SELECT {', '.join(counts)}, * FROM recorded.format").fetchall()
+        return json.dumps([stat, extent])
 
     def _append(self, tables: dict[str, list[Cells]]) -> None:
         import duckdb

@@ -38,6 +38,11 @@ def snapshot_path(state: Path) -> Path:
     return state / NAME
 
 
+def published_path(state: Path) -> Path:
+    """The file that says of what the snapshot was made."""
+    return state / "live" / "published"
+
+
 def attach(path: Path) -> duckdb.DuckDBPyConnection:
     """A connection to the database at `path`, made where it does not exist. Raises duckdb.Error for a damaged one."""
     import duckdb
