@@ -219,11 +219,13 @@ def _holds(folder: Path, names: _Names) -> bool:
 
 
 def _mend(folder: Path, names: _Names) -> None:
-    """Make that so, in place, so that whoever reads what is right goes on; nobody should write there afterwards."""
+    """Make that so, in place, so that whoever reads what is right goes on.
+
+    The folders stay writable: a copy has their modes, and who copies a model to change it must be able to.
+    """
     if not _is_folder(folder):
         _remove(folder)
         folder.mkdir()
-    folder.chmod(0o755)
     for name in set(os.listdir(folder)).difference(names):
         _remove(folder / name)
     for name, part in names.items():
@@ -231,7 +233,6 @@ def _mend(folder: Path, names: _Names) -> None:
             _mend(folder / name, part)
         else:
             _lead(folder / name, part)
-    folder.chmod(0o555)
 
 
 def _lead(link: Path, target: Path) -> None:
@@ -254,9 +255,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    if not _is_folder(path):
+    if _is_folder(path):
+        shutil.rmtree(path)
+    else:
         path.unlink(missing_ok=True)
-        return
-    for folder, _, _ in os.walk(path):
-        os.chmod(folder, 0o755)  # those of links are read-only
-    shutil.rmtree(path)

@@ -80,7 +80,6 @@ def model(o):
 
 def use(m, x, o):
     o.write_text(" ".join(sorted(os.listdir(m))))
-    os.chmod(m, 0o755)
     (m / f"lock-{x.name}").write_text("")
 """
 
