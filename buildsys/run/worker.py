@@ -3,7 +3,8 @@
 Run by path (`python -P worker.py FD`) in any Python from 3.11 on, so it imports nothing but the standard library and
 knows nothing of rules, keys or the manifest. The zygote imports heavy modules once, has one thread of its own, forks on
 request and watches over what it forked: each child leads a process group, and all groups end when the builder is gone,
-however it went. A worker serves calls of one combination of code and environment, from frozen sources.
+however it went, with all that has left them. A worker serves calls of one combination of code and environment, from
+frozen sources.
 
 Messages are length-prefixed pickles. A request to the zygote carries the descriptors of its child: a pipe, on which the
 zygote writes the child's pid and later how it ended, and for a worker the socket on which it is called.
@@ -52,6 +53,7 @@ TORCH_SEED = 67280421310721
 """What torch starts with, so that an action that is the first to import it draws as the later ones do."""
 _SIZE = struct.Struct("<Q")
 _JOINED = 1 << 16
+_PR_SET_CHILD_SUBREAPER = 36
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 _PLAIN: dict[type, Callable[[Any], object]] = {kind: kind for kind in (dict, list, tuple, set, bytes, int, float)}
 _PLAIN[str] = str.__str__  # An enumeration's own `__str__` would tell its name.
@@ -213,7 +215,7 @@ class Zygote:
                 return
             report = self.children.pop(pid, None)
             if report is None:
-                continue  # A module that was imported here has left it.
+                continue  # A module that was imported here has left it, or an action has.
             _signal_group(pid, signal.SIGKILL)
             with contextlib.suppress(OSError):
                 os.write(report, ENDED.pack(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT))
@@ -229,6 +231,22 @@ class Zygote:
             time.sleep(0.01)
         for pid in groups:
             _signal_group(pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            while orphans := _own_children():
+                for pid in orphans:
+                    os.kill(pid, signal.SIGKILL)
+                os.waitpid(-1, 0)
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of all that loses its own below here, in whatever group or session, where Linux lets us."""
+    with contextlib.suppress(AttributeError):
+        _native().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _own_children() -> list[int]:
+    lists = Path("/proc/self/task").glob("*/children")
+    return [int(pid) for one in lists for pid in one.read_text().split()]
 
 
 def _signal_group(pid: int, number: int) -> None:
@@ -567,7 +585,7 @@ def main() -> None:
     # environment, without this.
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     gc.disable()
-    _native()  # Loaded once, for all workers.
+    _adopt_orphans()  # Loads the C library too, once for all workers.
     Zygote(control).serve()
     os._exit(0)  # Python's own end would take apart all that was imported.
 
