@@ -370,7 +370,7 @@ class Build:
         if self._workshop:
             run_id = self._workshop.run_id
             self._recorder.ask(lambda manifest: manifest.finish_run(run_id, outcome))
-        if self._workshop or learned:
+        if self._workshop or learned or not self._recorder.ask(lambda manifest: manifest.is_published()):
             self._recorder.ask(self._publish_snapshot)
 
     def _tables(self) -> list[OutputTable]:

@@ -15,6 +15,7 @@ from buildsys.errors import LOCKED, BuildError
 from buildsys.model import ActionStarted, Event
 from buildsys.project import Project
 from buildsys.query import connect, sql
+from buildsys.survey import survey
 from tests.behaviour.conftest import Space
 from tests.behaviour.test_rebuild import pipe
 
@@ -138,3 +139,14 @@ def test_a_notebook_can_read_the_snapshot_itself(pipe: Space, monkeypatch: pytes
     monkeypatch.chdir(Path("/"))
     with connect(pipe.root) as connection:
         assert connection.sql("SELECT count(*) FROM artifacts").fetchall() == [(10,)]
+
+
+def test_a_snapshot_that_is_gone_or_damaged_is_made_anew_by_a_build_with_nothing_to_do(pipe: Space) -> None:
+    snapshot = pipe.root / ".buildsys/manifest.duckdb"
+    snapshot.unlink()
+    assert pipe.build().ran == []
+    assert survey(Project(pipe.root)).up_to_date
+    snapshot.chmod(0o644)
+    snapshot.write_bytes(snapshot.read_bytes()[:4096])
+    assert pipe.build().ran == []
+    assert survey(Project(pipe.root)).up_to_date
