@@ -15,7 +15,6 @@ from buildsys.model import (
     NO_SHARD,
     ActionId,
     ActionKey,
-    Artifact,
     Decision,
     Made,
     Output,
@@ -131,17 +130,16 @@ class Assessor:
         ]
 
     def changes(self, keyed: Sequence[Keyed]) -> dict[ActionId, list[str]]:
-        """How each action's key differs from the one that holds now, in lines; nothing where it was never built."""
+        """How each action's key differs from the one that holds now, in lines; no entry where it was never built."""
         before = {one.action: self._past.newest[one.action] for one in keyed if one.action in self._past.newest}
         inputs = self._past.inputs([result.key for result in before.values()])
-        return {
-            one.action: [
-                *self.rule_changes(before[one.action], one.prepared),
-                *differences(inputs.get(before[one.action].key, ()), input_parts(one.inputs)),
-            ]
-            for one in keyed
-            if one.action in before
-        }
+        found = {}
+        for one in keyed:
+            if old := before.get(one.action):
+                lines = self.rule_changes(old, one.prepared)
+                lines = [*lines, *differences(inputs.get(old.key, ()), input_parts(one.inputs))]
+                found[one.action] = lines or ["how its inputs and outputs are handed to it changed"]
+        return found
 
     def rule_changes(self, before: Result, prepared: Prepared) -> list[str]:
         """How the half of the key that all actions of the rule share differs from an earlier one."""
@@ -231,17 +229,9 @@ class Assessor:
 
     def where(self, outputs: Sequence[Made]) -> Where:
         """Whether all outputs are in place, else whether the store has them."""
-        if all(self.in_place(made.artifact) for made in outputs):
+        if all(self._files.holds(made.artifact) for made in outputs):
             return "workspace"
         return "store" if all(self._store.has(made.artifact) for made in outputs) else "nowhere"
-
-    def in_place(self, artifact: Artifact) -> bool:
-        seen = self._files.look(artifact.path)
-        return (
-            seen is not None
-            and (seen.digest, seen.tree) == (artifact.digest, artifact.tree)
-            and (artifact.tree or seen.executable == artifact.executable)
-        )
 
     def _bind_files(self, source: FromFile) -> Bound:
         paths = self._files.expand(source.path) if source.many else [source.path]

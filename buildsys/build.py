@@ -26,7 +26,6 @@ from buildsys.model import (
     ActionId,
     ActionKey,
     ActionStarted,
-    Artifact,
     BuildFinished,
     BuildStarted,
     Decision,
@@ -114,7 +113,7 @@ class Build:
         self._workshop: Workshop | None = None
         self._outcomes: dict[ActionId, Outcome] = {}
         self._available: set[ActionId] = set()
-        self._paths: dict[str, Artifact] = {}
+        self._paths: set[str] = set()
         self._rows: list[ActionRow] = []
         self._again: set[ActionId] = set()
         self._n_left: dict[RuleName, int] = {}
@@ -301,7 +300,7 @@ class Build:
         )
         self._emit(ActionFinished(action, outcome, reason, done.usage, error, done.log, done.summary))
         if outcome in GOOD:
-            self._paths |= {made.artifact.path: made.artifact for made in outputs}
+            self._paths.update(made.artifact.path for made in outputs)
         if outcome == "failed" and not self._options.keep_going:
             self._stopping = True
         self._n_left[action.rule] -= 1
@@ -418,7 +417,7 @@ class Build:
             above = {str(parent) for parent in PurePosixPath(path).parents}
             if path in kept or path in near or kept & above:
                 continue
-            if not self._remove(path):
+            if not remove(self._files, path, ours=self._store.knows):
                 self._emit(Notice("warning", f"{path} is made by no rule any more, but was edited: it is left"))
 
     def _paths_kept(self, gone: Collection[ActionId]) -> set[str]:
@@ -434,9 +433,6 @@ class Build:
         if action.rule not in self._graph.rules:
             return True
         return action.rule in self._wanted.shards and action not in self._outcomes
-
-    def _remove(self, path: str) -> bool:
-        return remove(self._files, path, ours=lambda digest: self._store.has(Artifact("", digest, 0)))
 
     def _fail(self, error: BaseException) -> None:
         """From any thread: a bug, or a manifest that can't be written, ends the build."""

@@ -15,10 +15,9 @@ from itertools import count
 from pathlib import Path
 
 from buildsys.assess import Assessment
-from buildsys.digest import Digest
 from buildsys.errors import BuildError
 from buildsys.execute import Executed
-from buildsys.model import Artifact, CheckFinished, CheckVerdict, Event, Made, Notice
+from buildsys.model import CheckFinished, CheckVerdict, Event, Made, Notice
 from buildsys.run.checks import run_checks
 from buildsys.state.files import Files
 from buildsys.state.publish import publish
@@ -129,12 +128,11 @@ class Delivery:
         for made in outputs:
             path = staged.get(made)
             if path is None:
-                seen = self._files.look(made.artifact.path)
-                if seen and seen.digest == made.artifact.digest and seen.executable == made.artifact.executable:
+                if self._files.holds(made.artifact):
                     continue
                 path = self._staging / f"restored-{os.getpid()}-{next(self._numbers)}" / "bytes"
                 self._store.get(made.artifact, path)
-            kept = publish(self._files, path, made.artifact.path, ours=self._is_ours)
+            kept = publish(self._files, path, made.artifact.path, ours=self._store.knows)
             if kept:
                 self._emit(Notice("warning", f"{made.artifact.path} was not made by the build; it is kept as {kept}"))
             if not made.artifact.tree:
@@ -156,9 +154,6 @@ class Delivery:
             then(Delivered(outputs, error.render()))
         except OSError as error:
             then(Delivered(outputs, BuildError(f"can't put outputs in place: {error}", exit_code=1).render()))
-
-    def _is_ours(self, digest: Digest) -> bool:
-        return self._store.has(Artifact("", digest, 0))
 
     def _result_row(self, assessment: Assessment, executed: Executed) -> ResultRow:
         return ResultRow(

@@ -81,6 +81,10 @@ class Store:
             return False
         return all(self._objects.path(digest).exists() for digest in digests)
 
+    def knows(self, digest: Digest) -> bool:
+        """Bytes or a folder of this digest were put here, so a copy of them elsewhere may be thrown away."""
+        return self._objects.path(digest).exists()
+
     def get(self, artifact: Artifact, target: Path) -> None:
         """Write an artifact to `target`, which must not exist (in staging, to be published from there).
 

@@ -48,6 +48,8 @@ def test_a_list_of_one_is_not_a_single_path(space: Space) -> None:
     space.write("scripts/a.py", "def f(x, o):\n    o.write_text(type(x).__name__)\n")
     space.build()
     space.replace("rules/r.toml", "data/a.txt", "data/*.txt")
+    (planned,) = survey(Project(space.root)).actions
+    assert planned.reason == "how its inputs and outputs are handed to it changed"
     assert space.build().ran == ["a"]
     assert space.read("build/a.txt") == "list"
 
