@@ -284,21 +284,6 @@ def _log_to(path: str) -> None:
 # ---------------------------------------------------------------- frozen sources
 
 
-class _FrozenLoader(SourceFileLoader):
-    """A source file whose text is given; data files beside it are read from disk as ever."""
-
-    def __init__(self, name: str, path: str, text: str) -> None:
-        super().__init__(name, path)
-        self.text = text
-
-    def get_source(self, fullname: str) -> str:
-        return self.text
-
-    def get_code(self, fullname: str) -> types.CodeType:
-        code: types.CodeType = compile(self.text, self.path, "exec", dont_inherit=True)
-        return code
-
-
 class FrozenModules:
     """Finds first-party modules in `sources` (project-relative path: text), whatever the disk says by now.
 
@@ -310,19 +295,38 @@ class FrozenModules:
         self.files = {os.path.join(root, path): text for path, text in sources.items()}
         self.modules: dict[str, str] = {}
         for path in self.files:
-            name = self.name_of(path)
+            name = self._importable(path)
             # A package wins over a module of the same name, as in Python.
             if name and (name not in self.modules or path.endswith("__init__.py")):
                 self.modules[name] = path
         self.namespaces = {parent for name in self.modules for parent in _parents(name)} - self.modules.keys()
 
-    def name_of(self, path: str) -> str:
-        """The module name of a file: dotted from the folder; a script's own name may hold what no identifier may."""
+    def name_of(self, script: str) -> str:
+        """The module name of a script: what it is called, or a private one where that means another module, or none."""
+        stem = os.path.basename(script).removesuffix(".py")
+        if self.modules.get(stem) == script and getattr(sys.modules.get(stem), "__file__", script) == script:
+            return stem
+        name = f"script {stem.replace('.', '_')}"
+        self.modules[name] = script
+        return name
+
+    def _importable(self, path: str) -> str:
+        """The name, dotted from the folder, by which an import finds a file; "" where none does."""
         parts = os.path.relpath(path, self.folder).removesuffix(".py").split(os.sep)
         if parts[-1] == "__init__":
             parts.pop()
-        name = ".".join(part.replace(".", "_") for part in parts)
-        return "" if name in sys.builtin_module_names else name
+        name = ".".join(parts)
+        return "" if any("." in part for part in parts) or name in sys.builtin_module_names else name
+
+    def _freeze_loading(self) -> None:
+        """Have Python's own loader run the given texts, whoever finds the files; data beside them is read from disk."""
+        read = SourceFileLoader.get_code
+
+        def get_code(loader: SourceFileLoader, name: str) -> types.CodeType | None:
+            path = os.path.abspath(loader.path)
+            return compile(self.files[path], loader.path, "exec") if path in self.files else read(loader, name)
+
+        SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
 
     def install(self) -> None:
         for name in [*self.modules, *self.namespaces]:
@@ -334,13 +338,13 @@ class FrozenModules:
             linecache.cache[path] = (len(text), None, lines, path)
         sys.path.insert(0, self.folder)
         sys.meta_path.insert(0, self)
+        self._freeze_loading()
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
         if file := self.modules.get(name):
-            loader = _FrozenLoader(name, file, self.files[file])
-            return importlib.util.spec_from_file_location(name, file, loader=loader)
+            return importlib.util.spec_from_file_location(name, file)
         if name in sys.builtin_module_names:
             return None
         place = os.path.join(self.folder, name.replace(".", os.sep))
