@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError, nearest
 from buildsys.model import NO_SHARD, ActionId, Declared, Input, Ref, Rule, RuleName, Service, Shard
+from buildsys.spec.names import PUBLIC_VIEWS
 from buildsys.spec.pattern import fill, may_meet
 
 SHARD_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
@@ -97,6 +98,8 @@ class Graph:
         for service in self.services.values():
             for given in service.inputs:
                 self._check_input(f"service.{service.name}", None, given)
+
+        self._check_views()
 
     # ------------------------------------------------------------ rules
 
@@ -221,6 +224,19 @@ class Graph:
         return ActionId(source.rule, source.shard if self.origins[source.rule] is not None else NO_SHARD)
 
     # ------------------------------------------------------------ paths and targets
+
+    def _check_views(self) -> None:
+        """Every output has a name of its own in SQL."""
+        taken: dict[str, OutputPlace] = {}
+        for place in self.tables():
+            first = taken.setdefault(place.view, place)
+            if first is not place or place.view in PUBLIC_VIEWS:
+                raise BuildError(
+                    f'output "{place.output}" of [rule.{place.rule}] is {place.view} in SQL, as another is',
+                    facts=[("the other", f"[rule.{first.rule}]" if first is not place else "a view of the manifest")],
+                    place=self.rules[place.rule].place,
+                    hint="call the rule or the output otherwise",
+                )
 
     def tables(self) -> Iterator[OutputPlace]:
         """The outputs of all rules, each with the name that it has in SQL: the rule's, or `rule_output` of several."""

@@ -472,3 +472,27 @@ def test_an_output_is_a_table_of_its_rule_s_name_or_of_both_names() -> None:
 def test_a_pattern_matches_just_the_paths_that_it_can_name(pattern: str, path: str, shard: str | None) -> None:
     match = path_regex(pattern, "default").fullmatch(path)
     assert (match and match.groupdict().get("shard", "")) == shard
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        """
+        [rule.a]
+        run     = "a.py::f"
+        outputs = { b = "x/b.csv", c = "x/c.csv" }
+        [rule.a_b]
+        run     = "a.py::g"
+        outputs = { o = "y/o.csv" }
+        """,
+        """
+        [rule.code]
+        run     = "a.py::f"
+        outputs = { deps = "x/b.csv", c = "x/c.csv" }
+        """,
+    ],
+    ids=["another output", "a public view"],
+)
+def test_two_outputs_of_one_name_in_sql_are_refused(rules: str) -> None:
+    with pytest.raises(BuildError, match="in SQL, as another is"):
+        Graph(read_rules({"rules/a.toml": rules}, lambda path: None))
