@@ -6,11 +6,13 @@ Joins the project's files with the pure stages. Knows no result, no worker and n
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from buildsys.code.parse import Broken
+from buildsys.code.resolve import Tree
 from buildsys.code.slice import Slice, merge, slice_of
 from buildsys.commands import command_values, scripts_of
 from buildsys.commands import fill_command as fill_command
@@ -23,6 +25,7 @@ from buildsys.project import Project, action_environment
 from buildsys.spec.graph import Graph
 from buildsys.state.packages import Packages
 
+_FIELD = re.compile(r"\\\{[^{}]*\\\}")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -54,6 +57,7 @@ class Preparer:
         self._environ = os.environ if environ is None else environ
         self._packages = Packages(project.state / "cache" / "packages.json")
         self._code: dict[RuleName, Slice | Broken | None] = {}
+        self._tree = _Sources(project.tree, graph)
 
     def code(self, rule: Rule) -> Slice | Broken | None:
         """The rule's slice; None where it runs no Python of ours; Broken where that does not parse: it is blocked.
@@ -116,8 +120,23 @@ class Preparer:
             return self._command_code(rule.command, command_values(rule.params, rule.settings), rule.place)
         if not (self._project.root / rule.script).is_file():
             raise BuildError(f"[rule.{rule.name}] names a script that is missing: {rule.script}", place=rule.place)
-        return slice_of(rule.script, rule.function, self._project.tree)
+        return slice_of(rule.script, rule.function, self._tree)
 
     def _command_code(self, command: str, values: Mapping[str, str | Sequence[str]], place: Place) -> Slice | None:
         scripts = scripts_of(command, values, self._project.root, place)
-        return merge([slice_of(script, "", self._project.tree) for script in scripts]) if scripts else None
+        return merge([slice_of(script, "", self._tree) for script in scripts]) if scripts else None
+
+
+class _Sources:
+    """The project's sources, without those that rules make: they are no code until they are inputs."""
+
+    def __init__(self, tree: Tree, graph: Graph) -> None:
+        self._tree = tree
+        patterns = {output.pattern for rule in graph.rules.values() for output in rule.outputs}
+        self._made = [re.compile(_FIELD.sub("[^/]+", re.escape(pattern)) + "(/.*)?") for pattern in patterns]
+
+    def read(self, path: str) -> str | None:
+        return self._tree.read(path)
+
+    def sources(self, folder: str) -> Sequence[str]:
+        return [path for path in self._tree.sources(folder) if not any(made.fullmatch(path) for made in self._made)]

@@ -28,6 +28,10 @@ PASSED_ON = (
 """Variables that every action gets and no key holds; all others must be declared by a rule's `env`."""
 
 
+_ENVIRONMENT = frozenset(("pyvenv.cfg", "conda-meta"))
+"""What lies at the top of an environment: its code counts by the versions of the distributions in it."""
+
+
 class Project:
     """The folder that buildsys runs in."""
 
@@ -79,9 +83,12 @@ class SourceTree:
         return self._texts[path]
 
     def sources(self, folder: str) -> Sequence[str]:
-        """All `.py` files below a folder, sorted; hidden folders and caches left out."""
+        """All `.py` files below a folder, sorted; hidden folders, caches and environments of Python left out."""
         found: list[str] = []
         for parent, folders, files in os.walk(self._root / folder):
+            if parent != str(self._root / folder) and not _ENVIRONMENT.isdisjoint([*folders, *files]):
+                folders.clear()
+                continue
             folders[:] = [name for name in folders if not name.startswith((".", "__pycache__"))]
             relative = Path(parent).relative_to(self._root).as_posix()
             found += [name if relative == "." else f"{relative}/{name}" for name in files if name.endswith(".py")]

@@ -10,10 +10,11 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from buildsys.code import computed
 from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import BuildError, Place, excerpt_of
 
-_DYNAMIC_NAMES = frozenset({"__import__", "exec", "eval", "importlib", "runpy", "pkgutil", "imp"})
+_END = object()
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,18 @@ class Module:
     digest: of its syntax tree without positions, so comments, blank lines and formatting do not count.
     imports: all of them, also those inside functions, `if` and `try`.
     dynamic: it names something that imports or runs code by a computed name.
-    defines: names bound at its top level by `def`, `class`, assignment or import.
+    roams: it names a Python file, or something that runs code of other folders than the script's.
+    defines: names bound at its top level by `def`, `class`, assignment or import; "*" stands for names not shown.
+    exports: what its `__all__` lists, None where that is computed.
     """
 
     path: str
     digest: Digest
     imports: tuple[Import, ...]
     dynamic: bool
+    roams: bool
     defines: frozenset[str]
+    exports: tuple[str, ...] | None
 
 
 class Broken(BuildError):
@@ -67,21 +72,34 @@ def parse(path: str, text: str) -> Module:
         raise Broken("nested too deeply for Python", place=Place(path), exit_code=1) from None
     nodes = list(ast.walk(tree))
     deferred = {id(node) for block in nodes for part in _deferred(block) for node in ast.walk(part)}
+    names = [name for node in tree.body for name in _bound(node)]
+    names += [name for node in nodes if isinstance(node, ast.Global) for name in node.names]
     return Module(
         path=path,
-        digest=_digest(tree, text),
+        digest=digest_bytes(_syntax(tree).encode("utf-8", "surrogatepass")),
         imports=tuple(found for node in nodes for found in _imports(node, id(node) in deferred)),
-        dynamic=any(_is_dynamic(node) for node in nodes),
-        defines=frozenset(name for node in tree.body for name in _bound(node)),
+        dynamic=computed.may_import(nodes),
+        roams=computed.may_leave_folder(nodes),
+        defines=frozenset(names if not computed.may_define(nodes) else [*names, "*"]),
+        exports=computed.star_names(nodes),
     )
 
 
-def _digest(tree: ast.Module, text: str) -> Digest:
-    try:
-        syntax = ast.dump(tree)
-    except RecursionError:  # Python compiles what is nested several times deeper; its formatting counts, then
-        syntax = text
-    return digest_bytes(syntax.encode("utf-8", "surrogatepass"))
+def _syntax(tree: ast.Module) -> str:
+    """The tree as a text, without positions. Not `ast.dump`: how deep that can go depends on who calls."""
+    parts: list[str] = []
+    waiting: list[object] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.AST):
+            parts.append(f"{type(node).__name__}(")
+            waiting += [_END, *(getattr(node, name, None) for name in reversed(node._fields))]
+        elif isinstance(node, list):
+            parts.append("[")
+            waiting += [_END, *reversed(node)]
+        else:
+            parts.append(")" if node is _END else f"{node!r},")
+    return "".join(parts)
 
 
 def _imports(node: ast.AST, deferred: bool) -> list[Import]:
@@ -98,15 +116,6 @@ def _deferred(node: ast.AST) -> Sequence[ast.AST]:
         name = node.test.attr if isinstance(node.test, ast.Attribute) else getattr(node.test, "id", "")
         return node.body if name == "TYPE_CHECKING" else ()
     return (node,) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ()
-
-
-def _is_dynamic(node: ast.AST) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id in _DYNAMIC_NAMES
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        roots = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
-        return any(root.partition(".")[0] in _DYNAMIC_NAMES for root in roots)
-    return False
 
 
 def _bound(node: ast.stmt) -> list[str]:

@@ -20,7 +20,7 @@ class Tree(Protocol):
         """The text of a file, None where there is none."""
 
     def sources(self, folder: str) -> Sequence[str]:
-        """All `.py` files below a folder, sorted."""
+        """All `.py` files below a folder, sorted; of the whole project for ""."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,7 @@ def reach(script: str, tree: Tree) -> Reach | None:
     waiting = [script]
     while waiting:
         path = waiting.pop()
-        if path in modules:
-            continue
-        source = text if path == script else tree.read(path)
+        source = None if path in modules else tree.read(path)
         if source is None:
             continue
         texts[path] = source
@@ -67,9 +65,27 @@ def reach(script: str, tree: Tree) -> Reach | None:
             if not found and root:
                 external.add(root)
                 preload.update(() if imported.deferred else _wanted(imported))
-        if module.dynamic:
-            waiting += _loadable(tree.sources(folder), texts, broken, tree)
+            if imported.names == ("*",):
+                waiting += _loadable(_starred(found, tree), texts, broken, tree)
+        if module.dynamic or module.roams:
+            waiting += _loadable(tree.sources("" if module.roams else folder), texts, broken, tree)
+    if any(module.roams for module in modules.values()):
+        # Which one is imported, the installed one or ours, is not known before it runs.
+        ours = {part.removesuffix(".py") for path in texts for part in path.split("/")}
+        preload = {name for name in preload if name.partition(":")[0].partition(".")[0] not in ours}
     return Reach(modules, texts, tuple(sorted(set(broken))), frozenset(external), frozenset(preload))
+
+
+def _starred(found: Sequence[str], tree: Tree) -> Sequence[str]:
+    """The modules that `from package import *` may import: those in its `__all__`, any where that is computed."""
+    package = next((path for path in found[-1:] if path.endswith("/__init__.py")), "")
+    if not package:
+        return []
+    folder = package.removesuffix("/__init__.py")
+    exports = parse(package, tree.read(package) or "").exports
+    if exports is None:
+        return tree.sources(folder)
+    return [file for name in exports for file in _module_files(_join(folder, name), tree)]
 
 
 def _loadable(paths: Iterable[str], texts: dict[str, str], broken: list[str], tree: Tree) -> list[str]:
