@@ -10,6 +10,8 @@ import json
 import os
 import posixpath
 import re
+import shutil
+import tempfile
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +77,8 @@ def freeze(code: Slice, folder: Path) -> Path:
     frozen = folder / digest_of(sorted(code.sources.items()))
     if frozen.is_dir():
         return frozen
-    temporary = folder / f"{frozen.name}.{os.getpid()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".", dir=folder))
     for path, text in code.sources.items():
         file = temporary / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -85,6 +88,7 @@ def freeze(code: Slice, folder: Path) -> Path:
     except OSError:
         if not frozen.is_dir():  # another thread was quicker, or else it is a real error
             raise
+        shutil.rmtree(temporary)
     return frozen
 
 

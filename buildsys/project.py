@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -75,6 +75,7 @@ class SourceTree:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._texts: dict[str, str | None] = {}
+        self._listed: dict[str, list[str]] = {}
 
     def read(self, path: str) -> str | None:
         """The text of a file, None where there is none. Raises Broken where it can't be decoded."""
@@ -84,15 +85,18 @@ class SourceTree:
 
     def sources(self, folder: str) -> Sequence[str]:
         """All `.py` files below a folder, sorted; hidden folders, caches and environments of Python left out."""
-        found: list[str] = []
+        if folder not in self._listed:
+            self._listed[folder] = sorted(self._walk(folder))
+        return self._listed[folder]
+
+    def _walk(self, folder: str) -> Iterator[str]:
         for parent, folders, files in os.walk(self._root / folder):
             if parent != str(self._root / folder) and not _ENVIRONMENT.isdisjoint([*folders, *files]):
                 folders.clear()
                 continue
             folders[:] = [name for name in folders if not name.startswith((".", "__pycache__"))]
             relative = Path(parent).relative_to(self._root).as_posix()
-            found += [name if relative == "." else f"{relative}/{name}" for name in files if name.endswith(".py")]
-        return sorted(found)
+            yield from (name if relative == "." else f"{relative}/{name}" for name in files if name.endswith(".py"))
 
     def _read(self, path: str) -> str | None:
         try:

@@ -7,6 +7,7 @@ much code into a fingerprint costs a run, and to take too little serves stale re
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ _ELSEWHERE: Final = frozenset(
     ("addsitedir", "spec_from_file_location", "SourceFileLoader", "load_source", "run_path", "__path__")
 )
 _DEFINING: Final = {"globals", "locals", "setattr", "exec", "eval"}
+_FILE: Final = re.compile(r"\.py(?!\w)")
 _ALL: Final = "__all__"
 
 
@@ -34,7 +36,7 @@ def may_leave_folder(nodes: Sequence[ast.AST]) -> bool:
     return (
         not _ELSEWHERE.isdisjoint(name for node in nodes for name in _names(node))
         or any(isinstance(node, ast.Name) and node.id == "exec" for node in nodes)
-        or any(isinstance(node, ast.Constant) and str(node.value).endswith(".py") for node in nodes)
+        or any(_FILE.search(text) for text in _texts(nodes))
         or _uses_of_sys(nodes, {"path", "meta_path", "path_hooks"})
     )
 
@@ -85,6 +87,14 @@ def _uses_of_sys(nodes: Sequence[ast.AST], attributes: set[str]) -> bool:
         and node.value.id in names
         for node in nodes
     )
+
+
+def _texts(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """The texts that it may do something with: not those that stand alone, as docstrings do."""
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.value
 
 
 def _names(node: ast.AST) -> Iterator[str]:

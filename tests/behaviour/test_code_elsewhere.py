@@ -34,9 +34,8 @@ WORD = helper.WORD
         "import runpy\nWORD = runpy.run_path('lib/helper.py')['WORD']\n",
         "exec(open('lib/' + 'helper.py').read())\n",
         "import subprocess, sys\n"
-        "code = [sys.executable, '-c', 'print(__import__(\"helper\").WORD, end=str())']\n"
-        "WORD = subprocess.run(code, cwd='lib', capture_output=True, text=True).stdout  # runs helper.py\n"
-        "DOC = 'helper.py'\n",
+        "code = [sys.executable, '-c', 'exec(open(\"lib/helper.py\").read()); print(WORD, end=\"\")']\n"
+        "WORD = subprocess.run(code, capture_output=True, text=True).stdout\n",
     ],
     ids=["sys.path", "spec", "run_path", "exec", "subprocess"],
 )

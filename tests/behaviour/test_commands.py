@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
-from buildsys.commands import scripts_of
+from buildsys.code.slice import Slice
+from buildsys.commands import freeze, scripts_of
+from buildsys.digest import Digest
 from buildsys.errors import Place
 from buildsys.model import ActionStarted, Event
 from tests.behaviour.conftest import Space
@@ -158,6 +162,21 @@ def test_a_script_edited_before_its_command_comes_to_it_runs_as_it_was(space: Sp
 
     assert space.build(on_event=edit).ran == ["a"]
     assert space.read("build/a.txt") == "old\n"
+
+
+def test_copies_that_several_threads_make_at_once_are_whole(tmp_path: Path) -> None:
+    sources = {f"scripts/m{n}.py": f"X = {n}\n" for n in range(200)}
+    code = Slice(Digest("0"), sources, (), frozenset(), frozenset())
+    together = Barrier(4)
+
+    def copy(_: int) -> Path:
+        together.wait()
+        return freeze(code, tmp_path / "frozen")
+
+    with ThreadPoolExecutor(4) as pool:
+        (frozen,) = set(pool.map(copy, range(4)))
+    assert {path: (frozen / path).read_text() for path in sources} == sources
+    assert list((tmp_path / "frozen").iterdir()) == [frozen], "nothing is left of those that came later"
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "utf-8-sig"])

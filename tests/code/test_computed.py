@@ -66,13 +66,16 @@ EVERYTHING = "a.py lib/x.py lib/y.py setup.py"
         "__path__.append('lib')",
         "import subprocess, sys\nsubprocess.run([sys.executable, 'lib/x.py'])",
         "run(f'lib/{name}.py')",
+        "os.system('python lib/x.py --fast')",
     ],
 )
 def test_a_script_that_may_run_code_of_other_folders_takes_all_of_the_project(script: str) -> None:
     assert taken(script, {"a.py": ""}) == EVERYTHING
 
 
-@pytest.mark.parametrize("script", ["import os\nos.path.join('a')", "self.path", "import sys\nsys.argv", "x = 'a.pyc'"])
+@pytest.mark.parametrize(
+    "script", ["import os\nos.path.join('a')", "self.path", "import sys\nsys.argv", "x = 'a.pyc'", '"""See x.py."""']
+)
 def test_a_script_that_runs_no_code_of_other_folders_takes_none(script: str) -> None:
     assert taken(script, {"a.py": ""}) == ""
 
