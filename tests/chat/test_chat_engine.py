@@ -8,11 +8,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from asking import one_turn, records, request
-from server import GOOD, Answer, ChatServer, completion, error_body
 
 from buildsys.errors import BuildError
 from buildsys.run.chat import Cancelled, Endpoint
+from tests.chat.asking import one_turn, records, request
+from tests.chat.server import GOOD, Answer, ChatServer, completion, error_body
 
 
 def lines(answered):

@@ -8,13 +8,13 @@ from dataclasses import replace
 from email.utils import formatdate
 
 import pytest
-from asking import one_turn, records
-from conftest import SHORT
-from server import GOOD, Answer, ChatServer, error_body
 
 from buildsys.errors import FAILED, USAGE, BuildError
 from buildsys.run.chat import Endpoint
 from buildsys.run.endpoint import mended, retry_after_s
+from tests.chat.asking import one_turn, records
+from tests.chat.conftest import SHORT
+from tests.chat.server import GOOD, Answer, ChatServer, error_body
 
 FAULTS = {
     "500": Answer(500, error_body("CUDA error")),

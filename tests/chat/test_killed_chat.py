@@ -6,11 +6,10 @@ import sys
 import time
 from pathlib import Path
 
-from asking import one_turn, records
-from server import Answer, ChatServer
-
 from buildsys.run.chat import ChatEngine, Endpoint
 from buildsys.run.replies import ReplyLog
+from tests.chat.asking import one_turn, records
+from tests.chat.server import Answer, ChatServer
 
 N = 100
 IN_FLIGHT = 8
@@ -18,7 +17,7 @@ IN_FLIGHT = 8
 ASK = """
 import sys
 from pathlib import Path
-from asking import one_turn, records
+from tests.chat.asking import one_turn, records
 from buildsys.run.chat import ChatEngine, Endpoint
 from buildsys.run.replies import ReplyLog
 folder, url, n, in_flight = sys.argv[1:]
@@ -41,7 +40,7 @@ def test_nothing_is_paid_twice_but_what_was_in_flight_and_the_rows_are_the_same(
     with ChatServer(lambda asked: Answer(delay_s=0.02)) as server:
         process = subprocess.Popen(
             [sys.executable, "-c", ASK, str(tmp_path / "killed"), server.url, str(N), str(IN_FLIGHT)],
-            cwd=Path(__file__).parent,
+            cwd=Path(__file__).parents[2],
         )
         while len(server.asked) < N // 2:
             assert process.poll() is None

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import Space, alive, within
+
+from tests.run.conftest import Space, alive, within
 
 pytestmark = pytest.mark.timeout(60)
 

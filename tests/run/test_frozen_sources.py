@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Space
+
+from tests.run.conftest import Space
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from conftest import Space
+
+from tests.run.conftest import Space
 
 pytestmark = pytest.mark.timeout(60)
 

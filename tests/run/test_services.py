@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import Space, alive, within
 
 from buildsys.errors import FAILED, INTERRUPTED, BuildError
 from buildsys.run.services import Services
+from tests.run.conftest import Space, alive, within
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import Space, alive, within
 
 from buildsys.errors import BuildError
+from tests.run.conftest import Space, alive, within
 
 pytestmark = pytest.mark.timeout(60)
 
