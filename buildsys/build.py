@@ -12,7 +12,7 @@ import queue
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -55,6 +55,7 @@ from buildsys.workshop import Workshop
 GOOD: frozenset[Outcome] = frozenset({"ran", "reused", "restored"})
 _ENDED = {"failed": "failed", "skipped": "was skipped", "blocked": "is blocked", "cancelled": "was cancelled"}
 _MOST_SHARDS = 20
+_DRAIN_S = 3.0
 _PUBLISH_S = 2.0
 _PUBLISH_SHARE = 20
 """Readers see what is two seconds old, or older where a snapshot takes more than a twentieth of that."""
@@ -382,8 +383,10 @@ class Build:
             if self._workshop:
                 self._emit(Notice("info", "ending what runs; Ctrl-C again leaves at once"))
                 self._workshop.cancel()
-            while self._n_busy:
-                self._inbox.get()()
+            # An interrupt between taking a call and making it has lost that call: it will not come again.
+            with suppress(queue.Empty):
+                while self._n_busy:
+                    self._inbox.get(timeout=_DRAIN_S)()
         except KeyboardInterrupt:
             if self._workshop:
                 self._workshop.kill()
