@@ -55,7 +55,7 @@ from buildsys.workshop import Workshop
 GOOD: frozenset[Outcome] = frozenset({"ran", "reused", "restored"})
 _ENDED = {"failed": "failed", "skipped": "was skipped", "blocked": "is blocked", "cancelled": "was cancelled"}
 _MOST_SHARDS = 20
-_DRAIN_S = 3.0
+_DRAIN_S = 10.0
 _PUBLISH_S = 2.0
 _PUBLISH_SHARE = 20
 """Readers see what is two seconds old, or older where a snapshot takes more than a twentieth of that."""

@@ -6,7 +6,6 @@ with everything it needs by digest, and gives back digests. Called from several 
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from buildsys.assess import Assessment, Assessor, Bound, Served
 from buildsys.code.slice import Slice
+from buildsys.commands import command_values, fill_command, freeze
 from buildsys.digest import digest_of
 from buildsys.errors import INTERRUPTED, BuildError
 from buildsys.model import (
@@ -24,14 +24,12 @@ from buildsys.model import (
     Event,
     Made,
     Notice,
-    Param,
     RequestsAnswered,
     Rule,
     ServiceReady,
     Usage,
 )
 from buildsys.plan.key import Given
-from buildsys.prepare import fill_command, freeze
 from buildsys.project import Project
 from buildsys.run.chat import Cancelled, ChatEngine
 from buildsys.run.conversation import Asked, Record, read_records
@@ -196,7 +194,7 @@ class Executor:
         values: dict[str, str | Sequence[str]] = {"python": sys.executable}
         values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in call.assessment.inputs}
         values |= {f"outputs.{name}": str(self._relative(path)) for name, path in call.paths.items()}
-        values |= _values("params", call.rule.params) | _values("settings", call.rule.settings)
+        values |= command_values(call.rule.params, call.rule.settings)
         values |= {f"services.{name}": url for name, url in call.urls.items()}
         command = fill_command(call.rule.command, values, prepared.code, self._freeze)
         return self._judged(call, self._workers.shell(command, prepared.env, self._root, call.log))
@@ -312,7 +310,7 @@ class Executor:
         key = digest_of(served.key, [list(seen.stat) for bound in served.inputs for seen in bound.seen])
         values: dict[str, str | Sequence[str]] = {"python": sys.executable, "port": "{port}"}
         values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in served.inputs}
-        values |= _values("params", service.params)
+        values |= command_values(service.params)
         command = fill_command(service.command, values, preparer.service_code(service), self._freeze)
         command = command.replace("'{port}'", "{port}")
         began = time.monotonic()
@@ -363,20 +361,6 @@ def _failed(assessment: Assessment, error: BuildError) -> str:
 
 def _words(argument: Path | list[Path]) -> str | list[str]:
     return [str(path) for path in argument] if isinstance(argument, list) else str(argument)
-
-
-def _values(group: str, params: Iterable[Param]) -> dict[str, str | Sequence[str]]:
-    """Values as words of a command: a list becomes several, true and false are written as in the config."""
-    return {
-        f"{group}.{param.name}": [_word(one) for one in param.value]
-        if isinstance(param.value, list)
-        else _word(param.value)
-        for param in params
-    }
-
-
-def _word(value: object) -> str:
-    return json.dumps(value) if isinstance(value, (bool, dict)) else str(value)
 
 
 def _last_lines(log: Path) -> str:

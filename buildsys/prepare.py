@@ -15,8 +15,6 @@ from buildsys.code.parse import Broken
 from buildsys.code.resolve import Tree
 from buildsys.code.slice import Slice, merge, slice_of
 from buildsys.commands import command_values, scripts_of
-from buildsys.commands import fill_command as fill_command
-from buildsys.commands import freeze as freeze
 from buildsys.digest import Digest, Hasher, digest_of
 from buildsys.errors import BuildError, Place
 from buildsys.model import Part, Rule, RuleName, Service
