@@ -415,11 +415,12 @@ class Build:
         if not self._workshop:
             return
         kept = self._paths_kept(gone)
-        near = {str(parent) for path in kept for parent in PurePosixPath(path).parents}
-        for path in self._recorder.ask(lambda manifest: manifest.places(self._graph.profile)):
-            above = {str(parent) for parent in PurePosixPath(path).parents}
-            if path in kept or path in near or kept & above:
-                continue
+        places = self._recorder.ask(lambda manifest: manifest.places(self._graph.profile))
+        stale = [path for path in places if path not in kept]
+        folders = {folder for path in kept for folder in _folders_of(path)} if stale else set()
+        for path in stale:
+            if path in folders or not kept.isdisjoint(_folders_of(path)):
+                continue  # it holds what is kept, or lies in it
             if not remove(self._files, path, ours=self._store.knows):
                 self._emit(Notice("warning", f"{path} is made by no rule any more, but was edited: it is left"))
 
@@ -444,6 +445,10 @@ class Build:
             raise error
 
         self._inbox.put(fail)
+
+
+def _folders_of(path: str) -> list[str]:
+    return [str(folder) for folder in PurePosixPath(path).parents]
 
 
 def _moved_twice(path: str) -> BuildError:
