@@ -6,7 +6,6 @@ by its stat from then on; of large objects later builds know it too, since readi
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import sys
@@ -106,19 +105,6 @@ class Objects:
         """Remove what killed processes left half written."""
         for path in self._new.iterdir():
             path.unlink()
-
-    def sync(self) -> None:
-        """Make all that was put so far outlast a power cut: one call for a group of puts."""
-        if not sys.platform.startswith("linux"):
-            os.sync()
-            return
-        fd = os.open(self._folder, os.O_RDONLY)
-        try:
-            if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
-                code = ctypes.get_errno()
-                raise OSError(code, os.strerror(code), str(self._folder))
-        finally:
-            os.close(fd)
 
     def _opened(self, digest: Digest) -> BinaryIO:
         try:

@@ -51,7 +51,7 @@ class Store:
 
         What is a link, holds links, or shares its bytes with another name is then replaced at `path` by a plain copy:
         what is published must not change with a file that is not the build's, nor the store with it. Raises BuildError
-        for what has no content of its own: a link to nowhere or in a circle, a pipe. Lasting only after `sync`.
+        for what has no content of its own: a link to nowhere or in a circle, a pipe.
         """
         is_plain = _is_plain(path)  # asked first: putting an object anew may take the second name from it
         artifact = self._keep(path)
@@ -132,10 +132,6 @@ class Store:
     def sweep(self) -> None:
         """Remove what killed processes left half written; only for the one process that holds the build lock."""
         self._objects.sweep()
-
-    def sync(self) -> None:
-        """Make all that was put so far outlast a power cut: one call for a group of puts."""
-        self._objects.sync()
 
     def _keep(self, path: Path) -> Artifact:
         artifact, listing = _read(path, self._objects.put)

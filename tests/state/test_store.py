@@ -342,9 +342,3 @@ objects.put(Path("a"))
     assert len(list((root / ".buildsys/store/new").iterdir())) == 1
     store.sweep()
     assert list((root / ".buildsys/store/new").iterdir()) == []
-
-
-def test_a_group_of_puts_is_made_lasting_at_once(write, store):
-    for n in range(3):
-        store.put(write(f"{n}", str(n)))
-    assert store.sync() is None
