@@ -38,6 +38,7 @@ class Delivered:
     damaged: bool = False
 
 
+_MOST_SHOWN = 3
 Then = Callable[[Delivered], None]
 
 
@@ -95,7 +96,7 @@ class Delivery:
     ) -> None:
         files: dict[str, list[Path]] = {}
         for made in outputs:
-            path = staged.get(made) or self._store.link(made.artifact, made.artifact.path.rpartition("/")[2])
+            path = staged.get(made) or self._store.link(made.artifact, _name(made))
             files.setdefault(made.name, []).append(path)
         checks = assessment.prepared.rule.checks
         verdicts = run_checks(checks, outputs, files)
@@ -104,7 +105,7 @@ class Delivery:
         rows = [CheckRow(self._run_id, self._profile, assessment.action, verdict) for verdict in verdicts]
         failed = [verdict for verdict in verdicts if not verdict.passed]
         if failed:
-            error = self._check_error(assessment, failed).render()
+            error = self._check_error(assessment, outputs, failed).render()
             self._recorder.record(rows, lambda: then(Delivered(outputs, error)))
         else:
             self._hold(assessment, outputs, staged, rows, then)
@@ -195,14 +196,28 @@ class Delivery:
             for asked in executed.requests
         ]
 
-    def _check_error(self, assessment: Assessment, failed: Sequence[CheckVerdict]) -> BuildError:
+    def _shown(self, made: Made) -> str:
+        """A path at which people can look at what is held back."""
+        return self._store.link(made.artifact, _name(made)).relative_to(self._files.root).as_posix()
+
+    def _check_error(
+        self, assessment: Assessment, outputs: Sequence[Made], failed: Sequence[CheckVerdict]
+    ) -> BuildError:
         verdict = failed[0]
         check = next(check for check in assessment.prepared.rule.checks if check.name == verdict.check)
         return BuildError(
             f'check "{verdict.check}" failed for {assessment.action}',
             place=check.place,
             excerpt=verdict.detail,
-            facts=[("sql", " ".join(check.sql.split())), *(("also failed", other.check) for other in failed[1:])],
+            facts=[
+                ("sql", " ".join(check.sql.split())),
+                *((made.name, self._shown(made)) for made in outputs[:_MOST_SHOWN]),
+                *(("also failed", other.check) for other in failed[1:]),
+            ],
             hint="its outputs are kept: mend the code that made them, or loosen the check, which costs no run",
             exit_code=1,
         )
+
+
+def _name(made: Made) -> str:
+    return made.artifact.path.rpartition("/")[2]

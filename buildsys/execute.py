@@ -210,7 +210,11 @@ class Executor:
                 raise _BadCall(result)
             return result.value  # type: ignore[return-value]
 
+        n_sent = 0
+
         def progress(done: int, total: int, sent: int, output_tokens: int) -> None:
+            nonlocal n_sent
+            n_sent = sent
             self._emit(RequestsAnswered(call.assessment.action, done, total, sent, output_tokens))
 
         started = time.monotonic()
@@ -219,7 +223,10 @@ class Executor:
         except _BadCall as bad:
             return self._judged(call, bad.result)
         except Cancelled:
-            return Executed(cancelled=True)
+            return Executed(cancelled=True, usage=Usage(time.monotonic() - started, requests_sent=n_sent))
+        except BuildError as error:
+            usage = Usage(time.monotonic() - started, requests_sent=n_sent)
+            return Executed(error=_failed(call.assessment, error), usage=usage)
         with open(call.paths[call.rule.outputs[0].name], "wb") as file:
             file.writelines(row.line() + b"\n" for row in answered.rows)
         usage = Usage(time.monotonic() - started, requests_sent=answered.n_sent, requests_reused=answered.n_reused)

@@ -13,7 +13,7 @@ from buildsys.plan.frontier import Frontier
 from buildsys.prepare import Preparer
 from buildsys.project import Project
 from buildsys.spec.graph import Graph, Wanted
-from buildsys.spec.pattern import fill
+from buildsys.spec.pattern import fill, rename
 from buildsys.state.files import Files
 from buildsys.state.patterns import expand, matches
 
@@ -33,7 +33,8 @@ def preflight(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer
             _refuse_odd_names(project, filled, set(found.values()), rule)
             shards[pattern] = list(found)
             if not shards[pattern]:
-                raise BuildError(f"[rule.{name}] has no shard: nothing matches {pattern}", place=rule.place)
+                written = rename(pattern, "shard", rule.each.variable)
+                raise BuildError(f"[rule.{name}] has no shard: nothing matches {written}", place=rule.place)
         for given in rule.inputs:
             _require(project, graph, files, given)
     for service in services.values():

@@ -26,7 +26,7 @@ _FEW: Final = 2
     examples=(
         ("buildsys lineage workspace/build/default/draft", "all that the draft was made from"),
         ("buildsys lineage --down workspace/data/sample.jsonl", "all that was made from a file"),
-        ("buildsys lineage --down workspace/configs/eagle3.toml", "all that a config decides"),
+        ("buildsys lineage --down sampling.max_tokens", "all that a key of the config decides"),
     ),
 )
 @click.argument("path", shell_complete=complete_targets)

@@ -258,10 +258,8 @@ class Graph:
         if (match := _TARGET.fullmatch(text)) and match["rule"] in self.rules:
             return self._named(RuleName(match["rule"]), match["shard"])
         path = text.removeprefix("./").rstrip("/")
-        for rule, _, regex in self._output_patterns:
-            if match := regex.fullmatch(path):
-                shard = match.groupdict().get("shard") or ""
-                return ActionId(rule, Shard(shard)) if self.origins[rule] is not None else RuleName(rule)
+        if (target := self._maker_of(path)) is not None:
+            return target
         raise BuildError(
             f'no rule, action or output is called "{text}"',
             hint=nearest(text.partition("[")[0], list(self.rules)),
@@ -276,6 +274,22 @@ class Graph:
             hint = f'write "{rule}"'
             raise BuildError(f"{rule} has no shards, but one action", hint=hint, exit_code=NO_SUCH_TARGET)
         return ActionId(rule, Shard(shard))
+
+    def _maker_of(self, path: str) -> ActionId | RuleName | None:
+        """What makes the output at a path, or the one that it lies in, or all that lie below it."""
+        parts = path.split("/")
+        for above in ("/".join(parts[:n]) for n in range(len(parts), 0, -1)):
+            for rule, _, regex in self._output_patterns:
+                if match := regex.fullmatch(above):
+                    shard = match.groupdict().get("shard") or ""
+                    return ActionId(rule, Shard(shard)) if self.origins[rule] is not None else RuleName(rule)
+        below = {
+            rule.name
+            for rule in self.rules.values()
+            for output in rule.outputs
+            if fill(output.pattern, {"profile": self.profile, "shard": "{shard}"}).startswith(f"{path}/")
+        }
+        return below.pop() if len(below) == 1 else None
 
     def wanted(self, targets: Iterable[str]) -> Wanted:
         """The targets and all that they need; without targets every rule that is built by default."""

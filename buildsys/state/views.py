@@ -105,16 +105,19 @@ SELECT m.run_id, m.profile, m.rule, m.shard, c.kind, c.name, c.path, CASE WHEN c
     CASE WHEN c.kind <> 'code' THEN c.value END
 FROM made m JOIN recorded.contexts c USING (context);
 
--- consumer read an output of producer, by digest (an ephemeral output counts by the key of its action).
+-- consumer read an output of producer, by digest (an ephemeral output counts by the key of its action). Of several
+-- results with those bytes, the one that holds now, else the newest.
 CREATE OR REPLACE VIEW recorded.links AS
 WITH makers AS (
-    SELECT DISTINCT h.rule, h.shard, h.result_id, r.key FROM recorded.holds h JOIN recorded.results r USING (result_id)
+    SELECT h.rule, h.shard, h.result_id, r.key, max(h.hold_id IN (SELECT hold_id FROM recorded.current)) AS holds
+    FROM recorded.holds h JOIN recorded.results r USING (result_id) GROUP BY ALL
 ), given AS (
-    SELECT m.rule, m.shard, o.digest, m.result_id FROM makers m JOIN recorded.outputs o USING (result_id)
+    SELECT m.rule, m.shard, o.digest, m.result_id, m.holds FROM makers m JOIN recorded.outputs o USING (result_id)
     UNION ALL
-    SELECT rule, shard, key, result_id FROM makers
+    SELECT rule, shard, key, result_id, holds FROM makers
 )
-SELECT i.result_id AS consumer, max(g.result_id) AS producer
+SELECT i.result_id AS consumer,
+    coalesce(max(g.result_id) FILTER (g.holds), max(g.result_id)) AS producer
 FROM recorded.inputs i
 JOIN given g ON g.rule = i.maker_rule AND g.shard = i.maker_shard AND g.digest = i.digest
 GROUP BY i.result_id, g.rule, g.shard, g.digest;

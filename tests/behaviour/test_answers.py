@@ -150,3 +150,20 @@ def test_a_snapshot_that_is_gone_or_damaged_is_made_anew_by_a_build_with_nothing
     snapshot.write_bytes(snapshot.read_bytes()[:4096])
     assert pipe.build().ran == []
     assert survey(Project(pipe.root)).up_to_date
+
+
+def test_lineage_names_what_holds_after_an_edit_and_its_revert(pipe: Space) -> None:
+    # The longer mark changes `upper` and not what is counted of it.
+    pipe.write(
+        "scripts/count.py",
+        "def count(text, n):\n    n.write_text('9')\ndef total(counts, total):\n    total.write_text('')\n",
+    )
+    pipe.build()
+    pipe.write("config.toml", 'shards = 3\nmark = "?"\n')
+    assert "total" not in pipe.build().ran
+    pipe.write("config.toml", 'shards = 3\nmark = "!"\n')
+    assert pipe.build().ran == []
+    query = "SELECT DISTINCT value FROM upstream('build/default/total.txt') WHERE kind = 'param' AND name = 'mark'"
+    assert rows(pipe, query) == [("'!' (str)",)]
+    used = "SELECT DISTINCT path, digest FROM upstream('build/default/total.txt') WHERE kind = 'artifact'"
+    assert set(rows(pipe, used)) <= set(rows(pipe, "SELECT path, digest FROM artifacts"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from buildsys.query import sql
 from tests.behaviour.conftest import Space
 from tests.chat.server import Answer, ChatServer, error_body
 
@@ -140,9 +141,11 @@ def test_a_refused_request_is_an_error_row_and_is_remembered(chat: Space, server
 
 def test_a_wrong_key_stops_at_once_and_is_named_nowhere(chat: Space, server: ChatServer) -> None:
     server.plan = lambda asked: Answer(401, error_body("invalid api key"))
-    built = chat.build()
+    built = chat.build(jobs=1)
     assert built.outcome == "failed"
     assert "invalid api key" in built.errors
+    (n_sent,) = sql(chat.root, "SELECT sum(requests_sent) FROM actions").rows[0]
+    assert n_sent == len(server.asked), "what was asked is recorded, whatever came of it"
     kept = [path for path in (chat.root / ".buildsys").rglob("*") if path.is_file()]
     assert kept
     assert not [path for path in kept if b"secret-of-the-test" in path.read_bytes()]

@@ -289,3 +289,51 @@ def test_a_shard_that_does_not_exist_is_refused_before_anything_runs_where_shard
     built = space.build("a[7]")
     assert built.error is not None
     assert (built.error.exit_code, built.error.hint, built.ran) == (3, "its shards: 1", [])
+
+
+def test_a_path_in_or_above_an_output_names_what_makes_it(space: Space) -> None:
+    space.write("data/1.txt", "")
+    space.write(
+        "rules/r.toml",
+        rule("model", run='"scripts/a.py::f"', outputs='{ o = "build/{profile}/model" }')
+        + rule(
+            "two",
+            run='"scripts/a.py::g"',
+            outputs='{ p = "build/{profile}/two/p.txt", q = "build/{profile}/two/q.txt" }',
+        )
+        + rule(
+            "part",
+            each='{ shard = "data/{shard}.txt" }',
+            run='"scripts/a.py::h"',
+            inputs='{ x = "data/{shard}.txt" }',
+            outputs='{ o = "build/{profile}/part/{shard}.txt" }',
+        ),
+    )
+    space.write(
+        "scripts/a.py",
+        """
+        def f(o):
+            o.mkdir()
+            (o / "config.json").write_text("{}")
+        def g(p, q):
+            p.write_text("")
+            q.write_text("")
+        def h(x, o):
+            o.write_text("")
+        """,
+    )
+    assert space.build("build/default/model/config.json").ran == ["model"]
+    assert space.build("build/default/two").ran == ["two"]
+    assert space.build("build/default/part/").ran == ["part[1]"]
+    everything = space.build("build/default").error
+    assert everything is not None
+    assert everything.exit_code == 3
+
+
+def test_a_failed_check_tells_where_the_rows_are(space: Space) -> None:
+    text = rule("a", run='"scripts/a.py::f"', outputs='{ rows = "build/rows.jsonl" }')
+    space.write("rules/r.toml", text + "[rule.a.checks]\nfew = 'SELECT count(*) < 2 FROM rows'\n")
+    space.write("scripts/a.py", 'def f(rows):\n    rows.write_text(\'{"n": 1}\\n{"n": 2}\\n\')\n')
+    errors = space.build().errors
+    (told,) = [line.split()[-1] for line in errors.splitlines() if line.strip().startswith("rows:")]
+    assert space.read(told) == '{"n": 1}\n{"n": 2}\n'

@@ -165,5 +165,6 @@ def test_the_shell_sees_a_newer_build_and_keeps_what_the_session_made(typist, pr
 
 
 def test_a_request_to_end_ends_the_shell(typist):
+    time.sleep(0.5)  # as above
     typist.process.send_signal(signal.SIGTERM)
     assert typist.process.wait(30) == 130

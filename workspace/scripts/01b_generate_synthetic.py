@@ -1,7 +1,7 @@
 """Puts the prompts to the verifier, takes its replies apart, and turns them into token shards.
 
 Three entries with nothing in common but the file: `build_request` (before a reply is paid for), `extract` (replies to
-samples) and `tokenize` (samples to tokens). An edit to one of them leaves what the others made as it is.
+samples) and `tokenize` (samples to tokens). None calls another, so an edit of one can't change what the others make.
 """
 
 import json
