@@ -209,6 +209,7 @@ class ChatEngine:
         finally:
             # Where it is not done, this thread was interrupted: nobody waits for the replies any more.
             future.cancel()
+            call.report()  # What was sent was sent, though the call fails.
 
     # ------------------------------------------------------------ the loop's thread
 

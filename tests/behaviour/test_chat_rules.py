@@ -141,11 +141,9 @@ def test_a_refused_request_is_an_error_row_and_is_remembered(chat: Space, server
 
 def test_a_wrong_key_stops_at_once_and_is_named_nowhere(chat: Space, server: ChatServer) -> None:
     server.plan = lambda asked: Answer(401, error_body("invalid api key"))
-    built = chat.build(jobs=1)
+    built = chat.build()
     assert built.outcome == "failed"
     assert "invalid api key" in built.errors
-    (n_sent,) = sql(chat.root, "SELECT sum(requests_sent) FROM actions").rows[0]
-    assert n_sent == len(server.asked), "what was asked is recorded, whatever came of it"
     kept = [path for path in (chat.root / ".buildsys").rglob("*") if path.is_file()]
     assert kept
     assert not [path for path in kept if b"secret-of-the-test" in path.read_bytes()]
@@ -156,3 +154,13 @@ def test_a_build_request_that_fails_names_its_line(chat: Space) -> None:
     built = chat.build()
     assert "KeyError: 'txt'" in built.errors
     assert 'record["txt"]' in built.errors
+
+
+def test_replies_of_an_action_that_fails_are_counted_and_kept(chat: Space, server: ChatServer) -> None:
+    refusing = Answer(401, error_body("your key has expired"), delay_s=1.5)
+    server.plan = lambda asked: refusing if asked.prompt.endswith(" 31") else Answer()
+    assert chat.build("replies").failed == ["replies[3]"]
+    assert sql(chat.root, "SELECT sum(requests_sent) FROM actions").rows == [(N - 1,)]
+    server.plan = lambda asked: Answer()
+    assert chat.build("replies").outcome == "done"
+    assert len(server.asked) == N + 1
