@@ -20,6 +20,11 @@ from buildsys.state.patterns import expand, matches
 
 def preflight(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer, files: Files) -> Frontier:
     """The frontier of the wanted actions. Raises BuildError for the first input, script or shard that is missing."""
+    with project.excerpts():
+        return _checked(project, graph, wanted, preparer, files)
+
+
+def _checked(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer, files: Files) -> Frontier:
     shards: dict[str, list[Shard]] = {}
     services: dict[str, Service] = {}
     for name in wanted.shards:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
 from buildsys.code.parse import Broken
-from buildsys.errors import BuildError, Place
+from buildsys.errors import BuildError, Place, excerpt_of
 from buildsys.model import Declared
 from buildsys.spec.graph import Graph
 from buildsys.spec.rulefile import read_rules
@@ -58,7 +59,21 @@ class Project:
         return read_rules(texts, self._config_text)
 
     def graph(self) -> Graph:
-        return Graph(self.declared())
+        """The rules, checked against one another. Raises BuildError with file, line and excerpt."""
+        with self.excerpts():
+            return Graph(self.declared())
+
+    @contextmanager
+    def excerpts(self) -> Iterator[None]:
+        """Errors that say where but can't read the file, as the pure stages can't, get the lines there."""
+        try:
+            yield
+        except BuildError as error:
+            place = error.place
+            if place and place.line and not error.excerpt and (self.root / place.path).is_file():
+                text = (self.root / place.path).read_text(encoding="utf-8", errors="replace")
+                error.excerpt = excerpt_of(text, place.line)
+            raise
 
     def _config_text(self, path: str) -> str | None:
         file = self.root / path

@@ -89,3 +89,26 @@ def test_a_file_that_no_shard_can_be_named_after_is_refused_by_its_name(space: S
     assert error is not None
     assert error.problem == f"[rule.copy] can't have a shard of this name: {odd}"
     assert "A-Z a-z 0-9 . _ -" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("rules", "problem", "line"),
+    [
+        ('[rule.a]\nrun = "s.py::f"\ninputs = { x = "data/none.txt" }\noutputs = { o = "b/o" }\n', "is missing", 3),
+        ('[rule.a]\nrun = "none.py::f"\noutputs = { o = "b/o" }\n', "names a script that is missing", 1),
+        (
+            '[rule.a]\nrun = "s.py::f"\ninputs = { x = "@b" }\noutputs = { o = "b/o" }\n'
+            '[rule.b]\nrun = "s.py::f"\ninputs = { x = "@a" }\noutputs = { o = "b/p" }\n',
+            "in a circle",
+            1,
+        ),
+    ],
+    ids=["a missing input", "a missing script", "a circle"],
+)
+def test_an_error_of_a_rule_shows_its_lines(space: Space, rules: str, problem: str, line: int) -> None:
+    space.write("rules/r.toml", rules)
+    space.write("s.py", "def f(o):\n    o.write_text('')\n")
+    error = space.build().error
+    assert error is not None
+    assert problem in error.problem
+    assert f"→ {line} │ {rules.splitlines()[line - 1]}" in error.render()
