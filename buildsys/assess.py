@@ -71,12 +71,13 @@ class Keyed:
 class Assessment(Keyed):
     """What is to be done for it.
 
-    result: what its key made before; its artifacts have the paths of this workspace. unchecked: the names of the checks
-    that are not known to hold for it.
+    result: what its key made before; its artifacts have the paths of this workspace. changes: how the key differs from
+    the one that holds now, where it was never made. unchecked: the names of the checks that are not known to hold.
     """
 
     result: Result | None
     decision: Decision
+    changes: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
 
 
@@ -253,12 +254,13 @@ class Assessor:
         self, one: Keyed, found: Mapping[ActionKey, Result], changes: Mapping[ActionId, list[str]]
     ) -> Assessment:
         result = self._past.newest[one.action] if self._holds(one) else found.get(one.key)
+        different = tuple(changes.get(one.action, ()))
         if result is None:
-            decision = decide(None, "nowhere", changes.get(one.action, ()))
+            decision = decide(None, "nowhere", different)
         else:
             result = self.placed(result, one.action)
             decision = decide(result, self.where(result.outputs), ())
-        return Assessment(one.action, one.prepared, one.inputs, one.services, one.key, result, decision)
+        return Assessment(one.action, one.prepared, one.inputs, one.services, one.key, result, decision, different)
 
 
 def input_parts(inputs: Iterable[Bound]) -> tuple[Part, ...]:

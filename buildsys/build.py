@@ -35,7 +35,7 @@ from buildsys.model import (
     Outcome,
     RuleName,
     ShardsKnown,
-    natural_key,
+    shards_of,
 )
 from buildsys.past import Past
 from buildsys.preflight import preflight
@@ -277,7 +277,7 @@ class Build:
         self._assessor.settle(action, outputs)
         shards = None
         if self._graph.rules[action.rule].is_origin:
-            shards = sorted({made.shard for made in outputs if made.shard}, key=natural_key)
+            shards = shards_of(outputs)
         self._frontier.settle(action, shards)
 
     def _settle(

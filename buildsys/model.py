@@ -6,7 +6,7 @@ Knows nothing of TOML, files, processes or databases. A record holds facts, neve
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, NewType
 
@@ -23,6 +23,8 @@ Value = object
 """A typed config value: str, int, float, bool, date, time, datetime, or a list or dict of these."""
 
 NO_SHARD = Shard("")
+SHARD_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
+"""What a shard may be called, as a regular expression."""
 
 
 class ActionId(NamedTuple):
@@ -189,6 +191,11 @@ class Made:
     name: str
     shard: Shard
     artifact: Artifact
+
+
+def shards_of(outputs: Iterable[Made]) -> list[Shard]:
+    """The shards that an origin made, in natural order."""
+    return sorted({made.shard for made in outputs if made.shard}, key=natural_key)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Literal
 from buildsys.assess import Assessment, Assessor, Keyed, input_parts
 from buildsys.code.parse import Broken
 from buildsys.errors import NO_SUCH_TARGET, BuildError
-from buildsys.model import ActionId, Made, Part, Result, Rule, RuleName, Shard, natural_key
+from buildsys.model import ActionId, Made, Part, Result, Rule, RuleName, Shard, shards_of
 from buildsys.past import Past
 from buildsys.plan.decide import reason_of
 from buildsys.preflight import preflight
@@ -161,12 +161,11 @@ class _Surveyor:
             return Planned(action, "run", assessed.problem, error=assessed.render()), ()
         self._keyed[action] = assessed
         decision = assessed.decision
-        changes = self._assessor.changes([assessed]).get(action, []) if decision.do == "run" else []
         outputs = assessed.result.outputs if assessed.result and decision.do != "run" else ()
         if outputs and assessed.unchecked:
             names = ", ".join(assessed.unchecked)
             return Planned(action, "check", f"not known to hold for it: {names}"), outputs
-        return Planned(action, decision.do, decision.reason, tuple(changes)), outputs
+        return Planned(action, decision.do, decision.reason, assessed.changes), outputs
 
     def _settle(self, planned: Planned, outputs: tuple[Made, ...]) -> None:
         action = planned.action
@@ -179,7 +178,7 @@ class _Surveyor:
                 self.guessed += [rule for rule, origin in self.graph.origins.items() if origin == Origin(action.rule)]
             if not outputs and action in self._past.newest:
                 outputs = self._past.newest[action].outputs
-            shards = sorted({made.shard for made in outputs if made.shard}, key=natural_key) or None
+            shards = shards_of(outputs) or None
         self._frontier.settle(action, shards)
 
     def _parts(self, action: ActionId) -> tuple[Part, ...]:

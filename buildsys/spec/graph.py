@@ -13,11 +13,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError, nearest
-from buildsys.model import NO_SHARD, ActionId, Declared, Input, Ref, Rule, RuleName, Service, Shard
+from buildsys.model import NO_SHARD, SHARD_NAME, ActionId, Declared, Input, Ref, Rule, RuleName, Service, Shard
 from buildsys.spec.names import PUBLIC_VIEWS
 from buildsys.spec.pattern import fill, may_meet
 
-SHARD_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 _TARGET = re.compile(r"(?P<rule>\w+)(?:\[(?P<shard>[^\[\]]+)\])?")
 
 

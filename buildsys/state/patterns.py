@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from buildsys.model import Shard, natural_key
+from buildsys.model import SHARD_NAME, Shard, natural_key
 
 _SHARD = "{shard}"
-_SHARD_NAME = "[A-Za-z0-9_-][A-Za-z0-9._-]*"
 
 
 def matches(root: Path, pattern: str) -> dict[Shard, str]:
@@ -40,7 +39,7 @@ def _shards(root: Path, pattern: str) -> Iterator[tuple[str, str]]:
     at = next(i for i, part in enumerate(parts) if _SHARD in part)
     folder = "".join(f"{part}/" for part in parts[:at])
     before, *after = parts[at].split(_SHARD)
-    fits = re.compile(f"{re.escape(before)}({_SHARD_NAME})" + r"(?:\1)".join(map(re.escape, after)))
+    fits = re.compile(f"{re.escape(before)}({SHARD_NAME})" + r"(?:\1)".join(map(re.escape, after)))
     for name in _names(root, folder):
         match = fits.fullmatch(name)
         if match and (before or not name.startswith(".")):
