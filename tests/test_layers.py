@@ -19,7 +19,7 @@ LAYERS = [
     {"plan"},
     {"state", "run"},
     {"project"},
-    {"commands"},
+    {"commands", "template"},
     {"prepare", "past"},
     {"assess", "preflight", "staged"},
     {"survey", "execute"},

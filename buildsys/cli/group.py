@@ -15,6 +15,7 @@ from buildsys import __version__
 from buildsys.cli.command import SETTINGS, folder_option, write_examples
 
 COMMANDS: Final = {
+    "init": "Make a project to start from.",
     "build": "Bring outputs up to date.",
     "plan": "Say what a build would run, and why.",
     "status": "Say which rules are up to date.",
