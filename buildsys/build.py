@@ -103,7 +103,7 @@ class Build:
         self._recorder = Recorder(lambda: Manifest.open(project.state), self._fail)
         stack.callback(self._recorder.close)
         self._past = Past(self._recorder.ask, graph.profile)
-        self._files = Files(project.root, self._past.files)
+        self._files = Files(project.root, self._past.files, project.looks)
         self._store = Store(project.state)
         self._preparer = Preparer(project, graph)
         self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past)

@@ -25,6 +25,7 @@ from buildsys.code.slice import Slice
 from buildsys.digest import digest_of
 from buildsys.errors import BuildError, Place
 from buildsys.model import Param
+from buildsys.state.looks import Looks
 
 _BY_PATH: Final = "name the script by its path from the project's folder, so that edits of its code are seen"
 _MODULE: Final = re.compile("-[A-Za-z]*?m(.*)")
@@ -43,12 +44,12 @@ def command_values(params: Iterable[Param], settings: Iterable[Param] = ()) -> d
     }
 
 
-def scripts_of(command: str, values: Mapping[str, str | Sequence[str]], root: Path, place: Place) -> list[str]:
+def scripts_of(command: str, values: Mapping[str, str | Sequence[str]], looks: Looks, place: Place) -> list[str]:
     """The project's scripts that a command runs, in their order. values: those of params and settings.
 
     Raises BuildError for a command that names a script in a way that can't be followed, or a file that is no input.
     """
-    return list(dict.fromkeys(_Reading(Command(command, values), root, place).scripts()))
+    return list(dict.fromkeys(_Reading(Command(command, values), looks, place).scripts()))
 
 
 def fill_command(
@@ -103,7 +104,7 @@ class _Reading:
     """A command looked at in the folder that it runs in."""
 
     command: Command
-    root: Path
+    looks: Looks
     place: Place
 
     def scripts(self) -> Iterator[str]:
@@ -139,7 +140,7 @@ class _Reading:
     def _refuse_modules(self, words: Sequence[Word]) -> None:
         """Code of the project that Python would find by a name, and commands that a value holds."""
         paths = {piece.text for word in words for piece in word.pieces() if not self._is_outside(piece.text)}
-        folders = ["", *(path for path in paths if os.path.isdir(self.root / path))]
+        folders = ["", *(path for path in paths if self.looks.is_dir(path))]
         for flag, word in pairwise([*words, Word(())]):
             if found := _MODULE.fullmatch(flag.text):
                 module = found[1] or word.text
@@ -163,26 +164,27 @@ class _Reading:
     def _is_ours(self, module: str, folders: Iterable[str], program: str) -> bool:
         path = module.replace(".", "/")
         return any(
-            os.path.isfile(self.root / folder / file)
+            self.looks.is_file(posixpath.join(folder, file))
             for folder in folders
             for file in (f"{path}.py", f"{path}/{program}")
         )
 
     def _is_file(self, path: str) -> bool:
-        return bool(self._script(path)) or os.path.isfile(self.root / path)
+        return bool(self._script(path)) or self.looks.is_file(path)
 
     def _script(self, path: str) -> str:
-        return _script(path, lambda file: os.path.isfile(self.root / file))
+        return _script(path, self.looks.is_file)
 
     def _is_outside(self, path: str) -> bool:
         """An absolute path that leads to nothing in the project."""
         if HIDDEN in path or not os.path.isabs(path):
             return False
+        self.looks.exists(path)  # where links lead to shows in the stat
         real = os.path.realpath(path)
         return not any(
             Path(found).is_relative_to(root)
             for found in (os.path.normpath(path), real)
-            for root in (self.root, os.path.realpath(self.root))
+            for root in (self.looks.root, os.path.realpath(self.looks.root))
         )
 
     def _error(self, problem: str, hint: str = "") -> BuildError:

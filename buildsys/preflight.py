@@ -34,7 +34,7 @@ def _checked(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer,
         if rule.each and isinstance(rule.each.source, str):
             pattern = rule.each.source
             filled = fill(pattern, {"profile": graph.profile, "shard": "{shard}"})
-            found = matches(project.root, filled)
+            found = matches(project.looks, filled)
             _refuse_odd_names(project, filled, set(found.values()), rule)
             shards[pattern] = list(found)
             if not shards[pattern]:
@@ -51,7 +51,7 @@ def _checked(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer,
 
 def _refuse_odd_names(project: Project, pattern: str, known: Collection[str], rule: Rule) -> None:
     """Raises BuildError for a path that fits the pattern but for the characters of its shard."""
-    for path in expand(project.root, pattern.replace("{shard}", "*")):
+    for path in expand(project.looks, pattern.replace("{shard}", "*")):
         if path not in known:
             raise BuildError(
                 f"[rule.{rule.name}] can't have a shard of this name: {path}",
@@ -65,9 +65,9 @@ def _require(project: Project, graph: Graph, files: Files, given: Input) -> None
         return
     path = fill(given.source, {"profile": graph.profile})
     if "*" in path:
-        if not expand(project.root, path):
+        if not expand(project.looks, path):
             raise BuildError(f'input "{given.name}" matches no file: {path}', place=given.place)
-    elif not (project.root / path).exists():
+    elif not project.looks.exists(path):
         raise BuildError(
             f'input "{given.name}" is missing: {path}',
             place=given.place,

@@ -109,19 +109,24 @@ class Preparer:
         return Surroundings(
             python=PYTHON,
             versions=self._packages.versions(code.external) if code else {},
-            env={name: self._environ.get(name) for name in env},
+            env={name: self._variable(name) for name in env},
             services=services,
         )
+
+    def _variable(self, name: str) -> str | None:
+        value = self._environ.get(name)
+        self._project.looks.variable(name, value)
+        return value
 
     def _slice(self, rule: Rule) -> Slice | None:
         if rule.kind == "shell":
             return self._command_code(rule.command, command_values(rule.params, rule.settings), rule.place)
-        if not (self._project.root / rule.script).is_file():
+        if not self._project.looks.is_file(rule.script):
             raise BuildError(f"[rule.{rule.name}] names a script that is missing: {rule.script}", place=rule.place)
         return slice_of(rule.script, rule.function, self._tree)
 
     def _command_code(self, command: str, values: Mapping[str, str | Sequence[str]], place: Place) -> Slice | None:
-        scripts = scripts_of(command, values, self._project.root, place)
+        scripts = scripts_of(command, values, self._project.looks, place)
         return merge([slice_of(script, "", self._tree) for script in scripts]) if scripts else None
 
 

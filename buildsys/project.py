@@ -6,6 +6,7 @@ Knows the file system and the pure stages; knows nothing of results, workers or 
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,9 +18,10 @@ from buildsys.errors import BuildError, Place, excerpt_of
 from buildsys.model import Declared
 from buildsys.spec.graph import Graph
 from buildsys.spec.rulefile import read_rules
+from buildsys.state.looks import Looks
+from buildsys.state.root import find_root, rule_files
 
 STATE = ".buildsys"
-RULES = "rules"
 
 PASSED_ON = (
     "PATH HOME USER LOGNAME LANG LC_ALL LC_CTYPE TZ TMPDIR XDG_CACHE_HOME HF_HOME HF_HUB_OFFLINE SSL_CERT_FILE "
@@ -43,19 +45,11 @@ class Project:
     @classmethod
     def find(cls, start: Path) -> Project:
         """The project that `start` lies in: the nearest folder upward that holds `rules/`."""
-        folder = Path(os.path.abspath(start))
-        for candidate in (folder, *folder.parents):
-            if _rule_files(candidate):
-                return cls(candidate)
-        raise BuildError(
-            "this is no buildsys project: no rules/*.toml here or in a folder above",
-            facts=[("folder", str(folder))],
-            hint="go to a project, or name one with -C DIR",
-        )
+        return cls(find_root(start))
 
     def declared(self) -> Declared:
         """All rule files, read and checked. Raises BuildError with file and line."""
-        texts = {path: _utf8(self.root / path, path) for path in _rule_files(self.root)}
+        texts = {path: self._text(path) for path in rule_files(self.looks)}
         return read_rules(texts, self._config_text)
 
     def graph(self) -> Graph:
@@ -76,19 +70,30 @@ class Project:
             raise
 
     def _config_text(self, path: str) -> str | None:
-        file = self.root / path
-        return _utf8(file, path) if file.is_file() else None
+        return self._text(path) if self.looks.is_file(path) else None
+
+    @cached_property
+    def looks(self) -> Looks:
+        return Looks(self.root)
 
     @cached_property
     def tree(self) -> SourceTree:
-        return SourceTree(self.root)
+        return SourceTree(self.looks)
+
+    def _text(self, path: str) -> str:
+        try:
+            return io.TextIOWrapper(io.BytesIO(self.looks.read(path)), encoding="utf-8").read()
+        except OSError as error:
+            raise BuildError(f"can't be read: {error.strerror}", place=Place(path)) from None
+        except UnicodeDecodeError as error:
+            raise BuildError(f"not UTF-8: {error.reason} at byte {error.start}", place=Place(path)) from None
 
 
 class SourceTree:
     """The project's Python files as the pure stages ask for them. Each is read once, so a build sees one version."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, looks: Looks) -> None:
+        self._looks = looks
         self._texts: dict[str, str | None] = {}
         self._listed: dict[str, list[str]] = {}
 
@@ -101,21 +106,26 @@ class SourceTree:
     def sources(self, folder: str) -> Sequence[str]:
         """All `.py` files below a folder, sorted; hidden folders, caches and environments of Python left out."""
         if folder not in self._listed:
-            self._listed[folder] = sorted(self._walk(folder))
+            self._listed[folder] = sorted(self._below(folder, top=True))
         return self._listed[folder]
 
-    def _walk(self, folder: str) -> Iterator[str]:
-        for parent, folders, files in os.walk(self._root / folder):
-            if parent != str(self._root / folder) and not _ENVIRONMENT.isdisjoint([*folders, *files]):
-                folders.clear()
-                continue
-            folders[:] = [name for name in folders if not name.startswith((".", "__pycache__"))]
-            relative = Path(parent).relative_to(self._root).as_posix()
-            yield from (name if relative == "." else f"{relative}/{name}" for name in files if name.endswith(".py"))
+    def _below(self, folder: str, *, top: bool = False) -> Iterator[str]:
+        try:
+            names = self._looks.names(folder)
+        except OSError:
+            return
+        if not top and not _ENVIRONMENT.isdisjoint(names):
+            return
+        for name, mark in names.items():
+            path = f"{folder}/{name}" if folder else name
+            if not mark and name.endswith(".py"):
+                yield path
+            elif mark == "/" and not name.startswith((".", "__pycache__")):
+                yield from self._below(path)
 
     def _read(self, path: str) -> str | None:
         try:
-            data = (self._root / path).read_bytes()
+            data = self._looks.read(path)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except OSError as error:
@@ -129,18 +139,3 @@ class SourceTree:
 def action_environment(variables: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The whole environment of an action: the fixed list, what its rule declares, and one order for sets of strings."""
     return {"PYTHONHASHSEED": "0"} | {name: environ[name] for name in (*PASSED_ON, *variables) if name in environ}
-
-
-def _rule_files(root: Path) -> list[str]:
-    """The rule files of a folder, sorted; hidden ones, as editors leave them beside a file that is open, are none."""
-    names = sorted(file.name for file in (root / RULES).glob("*.toml") if not file.name.startswith("."))
-    return [f"{RULES}/{name}" for name in names]
-
-
-def _utf8(file: Path, path: str) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BuildError(f"can't be read: {error.strerror}", place=Place(path)) from None
-    except UnicodeDecodeError as error:
-        raise BuildError(f"not UTF-8: {error.reason} at byte {error.start}", place=Place(path)) from None

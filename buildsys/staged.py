@@ -11,6 +11,7 @@ from pathlib import Path
 from buildsys.errors import FAILED, BuildError
 from buildsys.model import NO_SHARD, ActionId, Output, Rule, Shard
 from buildsys.spec.pattern import fill, shard_part
+from buildsys.state.looks import Looks
 from buildsys.state.patterns import matches
 
 
@@ -44,7 +45,7 @@ def written(rule: Rule, output: Output, target: Path) -> list[tuple[Shard, Path]
 
 def _shards_written(output: Output, folder: Path) -> list[tuple[Shard, Path]]:
     tail = shard_part(output.pattern)
-    made = {shard: folder / path for shard, path in matches(folder, tail).items()}
+    made = {shard: folder / path for shard, path in matches(Looks(folder), tail).items()}
     files = {file for file in folder.rglob("*") if file.is_file()}
     strays = files.difference(*({path, *path.rglob("*")} for path in made.values()))
     if strays or not made:

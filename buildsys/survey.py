@@ -96,7 +96,7 @@ class _Surveyor:
         self.guessed: list[RuleName] = []
         self._past = past
         self._preparer = Preparer(project, graph)
-        self._files = Files(project.root, past.files)
+        self._files = Files(project.root, past.files, project.looks)
         self._assessor = Assessor(graph, self._preparer, self._files, Store(project.state), past)
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
         self._keyed: dict[ActionId, Keyed] = {}

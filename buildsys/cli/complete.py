@@ -34,5 +34,5 @@ def _actions(here: Here, graph: Graph, name: str) -> Iterator[str]:
     rule = next((rule for rule in graph.rules.values() if rule.name == name and graph.origins[rule.name]), None)
     if rule:
         pattern = fill(rule.outputs[0].pattern, {"profile": graph.profile, "shard": "{shard}"})
-        for shard in matches(here.project.root, pattern):
+        for shard in matches(here.project.looks, pattern):
             yield f"{name}[{shard}]"

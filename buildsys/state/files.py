@@ -12,33 +12,21 @@ import os
 import re
 import stat as modes
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from buildsys.digest import Digest, encode
 from buildsys.errors import BuildError
 from buildsys.model import Artifact, Shard
 from buildsys.state import patterns
-from buildsys.state.content import Entry, circular, digest_folder, digest_stream, is_executable, listing_of, walk
+from buildsys.state.content import Entry, circular, digest_folder, digest_stream, is_executable, listing_of
+from buildsys.state.looks import Looks
+from buildsys.state.stats import Stat, clock_ns, members_of
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _READ_TRIES: Final = 3
-
-
-class Stat(NamedTuple):
-    """What the file system says of a file without reading it. size: bytes; times: ns; mode: with the type bits."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-    mode: int
-
-    @classmethod
-    def of(cls, found: os.stat_result) -> Stat:
-        return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
 
 
 Row = tuple[Stat, Digest]
@@ -51,7 +39,7 @@ class Seen:
 
     path: as it was asked for. size: bytes, of a folder all files below it.
     stat: of a folder its own inode and mode, the size of all files below it and their latest times.
-    members: of a folder the name and stat of each file and empty folder below it, else empty; see `members_of`.
+    members: of a folder the name and stat of each file and empty folder below it, else empty; see `stats.members_of`.
     """
 
     path: str
@@ -66,19 +54,18 @@ class Seen:
 class Files:
     """The files of one project, as one scan sees them; safe to use from several threads.
 
-    n_read, n_stat: files read, and files asked for their stat so far.
+    looks: told all that is looked at. n_read, n_stat: files read, and files asked for their stat so far.
     """
 
-    def __init__(self, root: Path, known: Mapping[str, Row]) -> None:
+    def __init__(self, root: Path, known: Mapping[str, Row], looks: Looks | None = None) -> None:
         self.root = root
+        self._looks = looks or Looks(root)
         self.n_read = 0
         self.n_stat = 0
         self._known = known
         self._learned: dict[str, Row] = {}
         self._arriving: dict[str, Stat] = {}
         self._lock = threading.Lock()
-        self._clock_path = root / ".buildsys" / "clock"
-        self._clock_path.parent.mkdir(exist_ok=True)
         self._clock_ns = self._read_clock()
 
     def look(self, path: str) -> Seen | None:
@@ -90,7 +77,10 @@ class Files:
         """
         full = os.path.join(self.root, path.rstrip("/"))
         try:
-            found = self._stat(full)
+            self.n_stat += 1
+            found = self._looks.stat(path.rstrip("/"))
+            if found is None:
+                return None
             if modes.S_ISDIR(found.mode):
                 return self._look_at_snapshot(path, full, found) or self._look_at_folder(path, full, found)
             if not modes.S_ISREG(found.mode):
@@ -122,11 +112,11 @@ class Files:
 
     def matches(self, pattern: str) -> dict[Shard, str]:
         """Shard name -> path for a pattern with `{shard}`; see `patterns`."""
-        return patterns.matches(self.root, pattern)
+        return patterns.matches(self._looks, pattern)
 
     def expand(self, pattern: str) -> list[str]:
         """The paths for a pattern with `*`, or the plain path itself; see `patterns`."""
-        return patterns.expand(self.root, pattern)
+        return patterns.expand(self._looks, pattern)
 
     def arriving(self, path: str, stat: Stat) -> None:
         """Say what is about to be moved to `path`; `made` then knows whether it is still that."""
@@ -141,6 +131,7 @@ class Files:
         now = Stat.of(os.stat(os.path.join(self.root, path)))
         if _is_moved(self._arriving.pop(path, now), now):
             self._learned[path] = now, digest
+            self._looks.made_at(path, now)
 
     def learned(self) -> list[tuple[str, Stat, Digest]]:
         """The rows that were not known and that can be trusted from now on."""
@@ -184,7 +175,7 @@ class Files:
             stat, digest = self._row(f"{path.rstrip('/')}/{name}", f"{full}/{name}", found)
             entries.append(Entry(name, digest, stat.size, is_executable(stat.mode)))
             members.append((name, stat))
-        return _seen_folder(path, digest_folder(listing_of(entries)), own, members)
+        return self._seen_folder(path, digest_folder(listing_of(entries)), own, members)
 
     def _look_at_snapshot(self, path: str, full: str, own: Stat) -> Seen | None:
         """A snapshot of the Hugging Face cache, `snapshots/<commit>/` with nothing but links to `blobs`; else None."""
@@ -201,33 +192,28 @@ class Files:
                 return None
             targets.append((name, os.path.basename(target)))
             members.append((name, found))
-        return _seen_folder(path, digest_folder(encode(("snapshot", commit, targets))), own, members)
+        return self._seen_folder(path, digest_folder(encode(("snapshot", commit, targets))), own, members)
+
+    def _seen_folder(self, path: str, digest: Digest, own: Stat, members: list[tuple[str, Stat]]) -> Seen:
+        self._looks.tree(path.rstrip("/"), members)
+        stats = [stat for _, stat in members]
+        size = sum(stat.size for stat in stats)
+        mtime_ns = max((stat.mtime_ns for stat in stats), default=0)
+        ctime_ns = max((stat.ctime_ns for stat in stats), default=0)
+        stat = Stat(size, mtime_ns, ctime_ns, own.inode, own.mode)
+        return Seen(path, digest, size, executable=False, tree=True, stat=stat, members=tuple(members))
 
     def _stat(self, full: str) -> Stat:
         self.n_stat += 1
         return Stat.of(os.stat(full))
 
     def _is_settled(self, found: Stat) -> bool:
-        newest = max(found.mtime_ns, found.ctime_ns)
-        if newest >= self._clock_ns:
+        if found.newest_ns >= self._clock_ns:
             self._clock_ns = self._read_clock()
-        return newest < self._clock_ns
+        return found.newest_ns < self._clock_ns
 
     def _read_clock(self) -> int:
-        """The time that the file system would give to a file that is written now, in ns."""
-        fd = os.open(self._clock_path, os.O_WRONLY | os.O_CREAT, 0o644)
-        try:
-            os.utime(fd)
-            return os.fstat(fd).st_ctime_ns
-        finally:
-            os.close(fd)
-
-
-def members_of(full: str, called: str, *, whole: bool = False) -> Iterator[tuple[str, Stat]]:
-    """Each file and empty folder below a folder; see `content.walk`. Of an empty folder only inode and mode count."""
-    for name, found in walk(full, called, whole=whole):
-        stat = Stat.of(found)
-        yield name, Stat(0, 0, 0, stat.inode, stat.mode) if name.endswith("/") else stat
+        return clock_ns(self.root / ".buildsys")
 
 
 def _is_moved(before: Stat, after: Stat) -> bool:
@@ -246,12 +232,3 @@ def _unreadable(path: str, full: str, error: OSError) -> BuildError:
 
 def _changes(path: str) -> BuildError:
     return BuildError(f"{path} changes while it is read", hint="wait until it is written, then build again")
-
-
-def _seen_folder(path: str, digest: Digest, own: Stat, members: list[tuple[str, Stat]]) -> Seen:
-    stats = [stat for _, stat in members]
-    size = sum(stat.size for stat in stats)
-    mtime_ns = max((stat.mtime_ns for stat in stats), default=0)
-    ctime_ns = max((stat.ctime_ns for stat in stats), default=0)
-    stat = Stat(size, mtime_ns, ctime_ns, own.inode, own.mode)
-    return Seen(path, digest, size, executable=False, tree=True, stat=stat, members=tuple(members))

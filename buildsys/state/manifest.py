@@ -19,7 +19,6 @@ from buildsys.errors import BuildError
 from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result
 from buildsys.state.columns import as_given, insert, storable
 from buildsys.state.files import Row as KnownRow
-from buildsys.state.files import Stat
 from buildsys.state.recording import Cells, Counters, Recording, released
 from buildsys.state.rows import OutputTable, Row
 from buildsys.state.schema import MIGRATIONS
@@ -35,6 +34,7 @@ from buildsys.state.snapshot import (
     snapshot_path,
     unreadable,
 )
+from buildsys.state.stats import Stat
 from buildsys.state.tables import create_view
 from buildsys.state.views import PUBLIC, VIEWS
 

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 
 from buildsys.digest import Digest
 from buildsys.state.content import digest_stream
-from buildsys.state.files import Stat
+from buildsys.state.stats import Stat
 
 LARGE: Final = 1 << 20
 """Bytes from which later builds are told that an object was verified."""

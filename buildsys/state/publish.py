@@ -16,7 +16,8 @@ from typing import Final
 
 from buildsys.digest import Digest
 from buildsys.errors import BuildError
-from buildsys.state.files import Files, Seen, Stat, members_of
+from buildsys.state.files import Files, Seen
+from buildsys.state.stats import Stat, members_of
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2

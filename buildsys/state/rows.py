@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from buildsys.digest import Digest
 from buildsys.model import ActionId, ActionKey, CheckVerdict, Made, Outcome, Part, RuleName, Shard, Usage
-from buildsys.state.files import Stat
+from buildsys.state.stats import Stat
 
 
 class InputRow(NamedTuple):

@@ -13,6 +13,7 @@ from buildsys.commands import freeze, scripts_of
 from buildsys.digest import Digest
 from buildsys.errors import Place
 from buildsys.model import ActionStarted, Event
+from buildsys.state.looks import Looks
 from tests.behaviour.conftest import Space
 
 
@@ -73,7 +74,7 @@ def test_an_edit_of_a_script_is_seen_however_a_command_names_it(space: Space, te
 def test_a_script_is_found_wherever_a_command_names_it(space: Space, text: str) -> None:
     space.write("scripts/a.py", "")
     values = {"params.path": "scripts/a.py", "params.paths": ["-u", "scripts/a.py"]}
-    assert scripts_of(text, values, space.root, Place("rules/r.toml")) == ["scripts/a.py"]
+    assert scripts_of(text, values, Looks(space.root), Place("rules/r.toml")) == ["scripts/a.py"]
 
 
 FOLLOWED = "the command names a script in a way that can't be followed: "

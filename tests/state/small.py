@@ -14,7 +14,6 @@ import duckdb
 
 from buildsys.digest import digest_of
 from buildsys.model import ActionId, ActionKey, Artifact, CheckVerdict, Made, Part, RuleName, Shard, Usage
-from buildsys.state.files import Stat
 from buildsys.state.manifest import Manifest
 from buildsys.state.rows import (
     ActionRow,
@@ -28,6 +27,7 @@ from buildsys.state.rows import (
     ResultRow,
     Row,
 )
+from buildsys.state.stats import Stat
 
 BUILD = "workspace/build/default"
 SCRIPT = "workspace/scripts/01b_generate_synthetic.py"

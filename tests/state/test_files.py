@@ -14,7 +14,8 @@ from buildsys.errors import BuildError
 from buildsys.model import Artifact
 from buildsys.state import files as files_module
 from buildsys.state.content import Entry, listing_of
-from buildsys.state.files import Files, Stat
+from buildsys.state.files import Files
+from buildsys.state.stats import Stat
 from tests.state.conftest import again, tick
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -14,9 +14,9 @@ from buildsys.digest import digest_of
 from buildsys.errors import BuildError
 from buildsys.model import Artifact, CheckVerdict, Made, Part, Usage
 from buildsys.state import columns, snapshot
-from buildsys.state.files import Stat
 from buildsys.state.manifest import Manifest
 from buildsys.state.rows import ActionRow, CheckRow, FileRow, Hold, InputRow, RequestRow, ResultRow
+from buildsys.state.stats import Stat
 from tests.state import small
 
 
