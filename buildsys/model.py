@@ -115,6 +115,8 @@ class Rule:
     script, function: for `run` and `chat`. command: for `shell`, braces not yet filled in.
     endpoint: for `chat`, "service:NAME" or a URL. env: names of variables that are passed and keyed.
     secrets: (name of the secret, name of the environment variable).
+    python: path of another interpreter, "" for buildsys' own. resources: (name, how much), `memory` in bytes.
+    metrics: names of the outputs whose numbers are metrics.
     """
 
     name: RuleName
@@ -137,6 +139,11 @@ class Rule:
     identity: str = ""
     samples: int = 1
     default: bool = True
+    python: str = ""
+    resources: tuple[tuple[str, int], ...] = ()
+    scratch: bool = False
+    ephemeral: bool = False
+    metrics: tuple[str, ...] = ()
 
     @property
     def is_origin(self) -> bool:
@@ -146,7 +153,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Service:
-    """A server that actions need. command: a shell text with `{port}`; ready: a URL that answers 200 once it is up."""
+    """A server that actions need. command: a shell text with `{port}`; ready: a URL that answers 200 once it is up.
+
+    keep: it is left running after a build.
+    """
 
     name: str
     command: str
@@ -156,14 +166,40 @@ class Service:
     params: tuple[Param, ...] = ()
     env: tuple[str, ...] = ()
     ready_timeout_s: float = 120.0
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What is kept of what was made. link_above, ephemeral_budget: bytes, None for no limit; keep_logs: runs."""
+
+    link_above: int = 64_000_000
+    ephemeral_budget: int | None = None
+    keep_logs: int = 30
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What things cost, all in one currency, "" where it has no name."""
+
+    request: float = 0.0
+    input_token: float = 0.0
+    output_token: float = 0.0
+    action_hour: float = 0.0
+    service_hour: float = 0.0
+    gpu_hour: float = 0.0
+    currency: str = ""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """All rule files together."""
+    """All rule files together. prices: None where none are declared. pools: name -> size."""
 
     rules: Mapping[RuleName, Rule]
     services: Mapping[str, Service]
+    keeping: Keeping = field(default_factory=Keeping)
+    prices: Prices | None = None
+    pools: Mapping[str, int] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------- made: bytes, results, decisions

@@ -6,16 +6,19 @@ them go together in `agreement`, and who feeds whom in `graph`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from buildsys.errors import nearest
 from buildsys.model import Check, Declared, Each, Output, Rule, RuleName, Service
 from buildsys.spec.agreement import check_agreement
 from buildsys.spec.config import Config, parse_config
 from buildsys.spec.names import why_no_name, why_no_rule
 from buildsys.spec.pattern import rename
+from buildsys.spec.project_tables import project_tables
 from buildsys.spec.rule_text import PROFILE, SHARD, RuleText, is_marked, literal
+from buildsys.spec.sizes import bytes_of
 from buildsys.spec.tables import FileTable, RuleTable, ServiceTable
 from buildsys.spec.toml_places import Keys
 from buildsys.spec.toml_text import TomlText, header, parse_toml
@@ -25,6 +28,11 @@ KINDS: Final[tuple[Kind, ...]] = ("run", "shell", "chat")
 GROUPS: Final = ("inputs", "outputs", "params", "settings")
 """What a function gets by keyword."""
 CHAT_ONLY: Final = ("endpoint", "identity", "samples")
+CODE_ONLY: Final = ("scratch", "python")
+"""What a chat rule, whose requests are made by buildsys itself, can't have."""
+MEMORY: Final = "memory"
+RESOURCES: Final = ("gpu", MEMORY)
+"""Resources that every machine has some of; others are pools."""
 BY_POSITION: Final = ("record", "replies")
 """The arguments of a chat rule's function that are not its params."""
 
@@ -36,16 +44,39 @@ def read_rules(texts: Mapping[str, str], read_text: Callable[[str], str | None])
     Raises BuildError for the first thing that is wrong.
     """
     files = [parse_toml(path, texts[path]) for path in sorted(texts)]
+    tables = [toml.table(FileTable) for toml in files]
+    project = project_tables(zip(files, tables, strict=True))
     configs: dict[str, Config] = {}
     rules: list[Rule] = []
     services: list[Service] = []
-    for toml in files:
-        table = toml.table(FileTable)
+    for toml, table in zip(files, tables, strict=True):
         text = RuleText(toml, _config(toml, table.config, configs, read_text))
         rules += [_RuleReader(text, ("rule", name), rule).rule(name) for name, rule in table.rule.items()]
         services += [_service(text, name, service) for name, service in table.service.items()]
     check_agreement({toml.path: toml for toml in files}, rules, services, sorted(configs))
-    return Declared({rule.name: rule for rule in rules}, {service.name: service for service in services})
+    _check_pools(files, rules, project.pools)
+    return Declared(
+        {rule.name: rule for rule in rules},
+        {service.name: service for service in services},
+        project.keeping,
+        project.prices,
+        project.pools,
+    )
+
+
+def _check_pools(files: Iterable[TomlText], rules: Iterable[Rule], pools: Mapping[str, int]) -> None:
+    """Raises BuildError for a resource that is no pool, or is less than what one action takes."""
+    texts = {toml.path: toml for toml in files}
+    for rule in rules:
+        for name, amount in rule.resources:
+            keys = ("rule", rule.name, "resources", name)
+            toml = texts[rule.place.path]
+            if name not in (*RESOURCES, *pools):
+                hint = nearest(name, [*RESOURCES, *pools]) or "declare its size under [pools]"
+                raise toml.error(keys, f'resources of [rule.{rule.name}] name "{name}", which is no pool', hint=hint)
+            if name in pools and amount > pools[name]:
+                problem = f"[rule.{rule.name}] takes {amount} of {name}, which has {pools[name]}"
+                raise toml.error(keys, problem, hint=f"raise {name} under [pools], or take less")
 
 
 def _config(
@@ -97,10 +128,38 @@ class _RuleReader:
             secrets=self._secrets(),
             services=tuple(table.services),
             default=table.default,
+            python=text.text((*keys, "python"), table.python) if table.python else "",
+            resources=tuple(self._resource(name, value) for name, value in table.resources.items()),
+            scratch=table.scratch,
+            ephemeral=table.ephemeral,
+            metrics=self._metrics(),
         )
         if kind == "shell":
             self._check_command(rule)
         return self._chat(rule) if kind == "chat" else rule
+
+    def _resource(self, name: str, written: int | str) -> tuple[str, int]:
+        """How much of a resource an action takes: a number, of memory also a size."""
+        keys = (*self.keys, "resources", name)
+        value = self.text.value(keys, written)
+        if isinstance(value, str) and name == MEMORY:
+            try:
+                return name, bytes_of(value)
+            except ValueError:
+                self.text.refuse(keys, f'is "{value}", which is no size', hint='write it like "4GB"')
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            hint = 'write it like "4GB"' if name == MEMORY else "write a whole number, 0 or more"
+            self.text.refuse(keys, f"is {value!r}", hint=hint)
+        return name, value
+
+    def _metrics(self) -> tuple[str, ...]:
+        for index, name in enumerate(self.table.metrics):
+            keys = (*self.keys, "metrics", index)
+            if name not in self.table.outputs:
+                self.text.refuse(keys, f'is "{name}", which is no output', hint=nearest(name, list(self.table.outputs)))
+            if not self.table.outputs[name].endswith(".json"):
+                self.text.refuse(keys, f'is "{name}", which is no JSON file', hint="metrics are read from .json files")
+        return tuple(self.table.metrics)
 
     def _secrets(self) -> tuple[tuple[str, str], ...]:
         """(name, variable) of each secret. Refuses a variable that `env` would put into keys and the manifest."""
@@ -123,6 +182,9 @@ class _RuleReader:
         for key in CHAT_ONLY:
             if key in written and given[0] != "chat":
                 self.text.refuse((*self.keys, key), f"does not go with {given[0]}", hint="only chat asks a server")
+        for key in (*CODE_ONLY, "ephemeral"):
+            if key in written and given[0] == "chat":
+                self.text.refuse((*self.keys, key), "does not go with chat", hint="leave it out")
         return given[0]
 
     def _check_names(self, name: str, kind: Kind) -> None:
@@ -133,7 +195,11 @@ class _RuleReader:
         for group in GROUPS:
             for key in getattr(self.table, group):
                 at = (*self.keys, group, key)
-                taken = ("services", *(BY_POSITION if kind == "chat" and group in ("params", "settings") else ()))
+                taken = (
+                    "services",
+                    "scratch",
+                    *(BY_POSITION if kind == "chat" and group in ("params", "settings") else ()),
+                )
                 if why := why_no_name(key) or ("is passed by buildsys itself" if key in taken else ""):
                     self.text.refuse(at, f"can't be called so: {key} {why}", hint="give it another name")
                 if key in seen:
@@ -189,6 +255,7 @@ class _RuleReader:
     def _check_command(self, rule: Rule) -> None:
         allowed = [f"{group}.{name}" for group in GROUPS for name in getattr(self.table, group)]
         allowed += [f"services.{name}" for name in rule.services]
+        allowed += ["scratch"] if rule.scratch else []
         self.text.names_in((*self.keys, "shell"), rule.command, [*allowed, "python"])
 
     def _chat(self, rule: Rule) -> Rule:
@@ -226,6 +293,7 @@ def _service(text: RuleText, name: str, table: ServiceTable) -> Service:
         params=text.params((*keys, "params"), table.params),
         env=tuple(table.env),
         ready_timeout_s=table.ready_timeout_s,
+        keep=table.keep,
     )
     parts = [*(f"inputs.{part.name}" for part in service.inputs), *(f"params.{part.name}" for part in service.params)]
     for key, written, allowed in (("shell", table.shell, [*parts, "port", "python"]), ("ready", table.ready, ["port"])):

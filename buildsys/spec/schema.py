@@ -26,6 +26,8 @@ def json_schema() -> dict[str, Any]:
     tables["RuleTable"]["oneOf"] = [{"required": [kind]} for kind in KINDS]
     tables["RuleTable"]["dependentRequired"] = {"chat": ["endpoint"]} | {key: ["chat"] for key in CHAT_ONLY}
     tables["ServiceTable"]["title"] = "[service.NAME]"
+    tables["StoreTable"]["title"] = "[store]"
+    tables["PriceTable"]["title"] = "[price]"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -37,11 +39,16 @@ def rules_reference() -> str:
         f"```toml\n{EXAMPLE}```\n",
         _TEXTS,
         "## The file\n",
-        *_keys({"properties": {"config": tables["FileTable"]["properties"]["config"]}}),
+        *_keys({"properties": {key: tables["FileTable"]["properties"][key] for key in ("config", "pools")}}),
         f"## `[rule.NAME]`\n\n{tables['RuleTable']['description']}\n\n{_RULE_NAMES}",
         *_keys(tables["RuleTable"]),
         f"## `[service.NAME]`\n\n{tables['ServiceTable']['description']}\n",
         *_keys(tables["ServiceTable"]),
+        *(
+            part
+            for table, header in (("StoreTable", "store"), ("PriceTable", "price"))
+            for part in (f"## `[{header}]`\n\n{tables[table]['description']}\n", *_keys(tables[table]))
+        ),
     ]
     return "\n".join(parts)
 
@@ -59,22 +66,28 @@ def _default(schema: Schema) -> str:
 
 
 def _type(schema: Schema) -> str:
+    if choices := schema.get("anyOf"):
+        return " or ".join(_type(choice) for choice in choices if choice.get("type") != "null")
+    if isinstance(schema.get("type"), list):
+        return " or ".join(_type({"type": one}) for one in schema["type"] if one != "null")
     match schema.get("type"):
         case "object":
-            return (
-                f"table of {_type(schema['additionalProperties'])}s"
-                if "additionalProperties" in schema
-                else "table of any values"
-            )
+            if "additionalProperties" not in schema:
+                return "table of any values"
+            inner = _type(schema["additionalProperties"])
+            return f"table of {inner}s" if inner.isalpha() else f"table of values, each {inner}"
         case "array":
             return f"array of {_type(schema['items'])}s"
         case "boolean":
             return "true or false"
         case "integer":
-            return f"integer, at least {schema['minimum']}"
+            return f"integer, at least {schema['minimum']}" if "minimum" in schema else "integer"
         case "number":
-            return f"number, more than {schema['exclusiveMinimum']}"
-    return "string"
+            least = (
+                f"at least {schema['minimum']:g}" if "minimum" in schema else f"more than {schema['exclusiveMinimum']}"
+            )
+            return f"number, {least}"
+    return "a size" if "size" in schema.get("title", "") else "string"
 
 
 EXAMPLE: Final = """\

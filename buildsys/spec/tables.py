@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 Name = Annotated[
     str,
@@ -20,6 +20,16 @@ Name = Annotated[
 ]
 Variable = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", title="the name of an environment variable")]
 Text = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=0)]
+Size = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]+(\.[0-9]+)? ?([kKMGT]i?B|B)$",
+        title='a size, such as "64MB"',
+        description="Bytes, with the unit B, kB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (of 1024).",
+    ),
+]
+Price = Annotated[float, Meta(ge=0)]
 Function = Annotated[
     str, Meta(pattern=r"^[^:@$]+\.py::[A-Za-z_][A-Za-z0-9_]*$", title="a function of a script (path.py::function)")
 ]
@@ -187,6 +197,59 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     samples: Annotated[
         int, Meta(ge=1, description="Only with `chat`: how many answers are asked for, for each record.", examples=[4])
     ] = 1
+    python: Annotated[
+        Text,
+        Meta(
+            description=(
+                "The interpreter that runs the rule's code, `{python}` in its command: a path, or a `$key` that says "
+                "so. It needs nothing of buildsys. Without it, the one that runs buildsys."
+            ),
+            examples=[".venvs/train/bin/python"],
+        ),
+    ] = ""
+    resources: Annotated[
+        dict[Name, int | str],
+        Meta(
+            description=(
+                "What an action occupies while it runs; actions wait until it is free. `gpu` is a number of GPUs, "
+                "which it gets in `CUDA_VISIBLE_DEVICES`, `memory` a size; other names are pools of `[pools]`. Never "
+                "part of a key. More than there is, is refused. A value may be a `$key`."
+            ),
+            examples=[{"gpu": 1, "memory": "4GB"}],
+        ),
+    ] = {}
+    scratch: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether the action gets a folder of its own, `scratch` (`{scratch}` in a command), that outlives it "
+                "until it succeeds: a training that was killed goes on from what it left there. Each action key has "
+                "its own, so nothing of another state of inputs or code is ever found in it."
+            ),
+            examples=[True],
+        ),
+    ] = False
+    ephemeral: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether the outputs may be dropped once all that needs them is up to date. They are not kept in the "
+                "store, and are made again when something needs them; what needs them counts them by the key of the "
+                "action that made them, not by their bytes. `[store]` may limit how much disk they use."
+            ),
+            examples=[True],
+        ),
+    ] = False
+    metrics: Annotated[
+        list[Name],
+        Meta(
+            description=(
+                "Those outputs, JSON files, whose numbers become rows of the view `metrics`: nested names are joined "
+                "with dots; a list of objects with a `step` is a curve."
+            ),
+            examples=[["report"]],
+        ),
+    ] = []
     default: Annotated[
         bool,
         Meta(
@@ -237,6 +300,61 @@ class ServiceTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     ready_timeout_s: Annotated[
         float, Meta(gt=0, description="How many seconds it may take until `ready` answers.", examples=[600])
     ] = 120.0
+    keep: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether the server is left running after a build, for the next one to use; see `buildsys service`. "
+                "It is started anew where its key has changed."
+            ),
+            examples=[True],
+        ),
+    ] = False
+
+
+class StoreTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What is kept of what was made, and how. One rule file of a project may have this table."""
+
+    link_above: Annotated[
+        Size,
+        Meta(
+            description=(
+                "Outputs larger than this are not copied into the store but linked there, so that the disk holds them "
+                "once. The file in the workspace is then read-only."
+            ),
+            examples=["1GB"],
+        ),
+    ] = "64MB"
+    ephemeral_budget: Annotated[
+        Size,
+        Meta(
+            description=(
+                "How much disk ephemeral outputs may use, in all profiles together. What nothing needs at the moment "
+                "is dropped to make room, the oldest first; a build that needs more at once is refused before it "
+                "runs anything. Without it, they stay until `buildsys gc` drops them."
+            ),
+            examples=["200GB"],
+        ),
+    ] = ""
+    keep_logs: Annotated[
+        Count, Meta(description="The logs of this many runs are kept, those of the last ones.", examples=[100])
+    ] = 30
+
+
+class PriceTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What things cost, in any one currency. One rule file of a project may have this table."""
+
+    request: Annotated[Price, Meta(description="A request that is sent.", examples=[0.0001])] = 0.0
+    input_token: Annotated[Price, Meta(description="A token of a prompt that is sent.", examples=[6e-7])] = 0.0
+    output_token: Annotated[Price, Meta(description="A token of a reply.", examples=[2.5e-6])] = 0.0
+    action_hour: Annotated[Price, Meta(description="An hour that an action runs.", examples=[0.04])] = 0.0
+    service_hour: Annotated[Price, Meta(description="An hour that a service is up.", examples=[12.0])] = 0.0
+    gpu_hour: Annotated[
+        Price, Meta(description="An hour of one GPU that an action occupies by its `resources`.", examples=[2.5])
+    ] = 0.0
+    currency: Annotated[
+        str, Meta(description="What all of this is in, as it is shown behind a sum.", examples=["USD"])
+    ] = ""
 
 
 class FileTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -253,3 +371,15 @@ class FileTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     ] = ""
     rule: Annotated[dict[Name, RuleTable], Meta(description="The rules, by name.")] = {}
     service: Annotated[dict[Name, ServiceTable], Meta(description="The services, by name.")] = {}
+    store: Annotated[StoreTable, Meta(description="What is kept, and how.")] = field(default_factory=StoreTable)
+    price: Annotated[PriceTable, Meta(description="What things cost.")] = field(default_factory=PriceTable)
+    pools: Annotated[
+        dict[Name, Annotated[int, Meta(ge=1)]],
+        Meta(
+            description=(
+                "Named pools that `resources` take from, with their sizes: at most so much of each is occupied at a "
+                "time. One rule file of a project may have this table."
+            ),
+            examples=[{"disk": 2}],
+        ),
+    ] = {}

@@ -67,13 +67,15 @@ def _rule_with(example: str) -> str:
     given = {
         "run": 'run = "s.py::f"\n',
         "outputs": 'outputs = { samples = "out/{shard}", sorted = "out.sorted/{shard}" }\n',
-        "each": 'each = { shard = "@prompts[*]" }\n',
+        "each": 'each = { shard = "@prompts[*]" }\n' if key != "metrics" else "",
         "inputs": 'inputs = { words = "data/words" }\n',
     }
     if key in ("endpoint", "identity", "samples", "chat"):
         given |= {"run": 'chat = "s.py::f"\n', "outputs": 'outputs = { replies = "out/{shard}" }\n'}
         given["endpoint"] = 'endpoint = "http://gpu:80"\n'
         given["identity"] = 'identity = "m"\n'
+    if key == "metrics":
+        given["outputs"] = 'outputs = { report = "out/report.json" }\n'
     given[{"shell": "run", "chat": "run"}.get(key, key)] = example
     service = '[service.verifier]\nshell = "x {port}"\nready = "http://127.0.0.1:{port}"\n'
     return f"[rule.a]\n{''.join(given.values())}{OTHERS}{service}"
@@ -85,12 +87,17 @@ def test_every_key_of_a_service_has_an_example_that_can_be_read() -> None:
     reads("[service.v]\n" + "".join(found))
 
 
-def test_the_config_has_an_example_that_can_be_read() -> None:
-    (example,) = examples("The file")
-    reads(example)
+def test_every_key_of_the_file_has_an_example_that_can_be_read() -> None:
+    for example in examples("The file"):
+        reads(example)
 
 
-@pytest.mark.parametrize("name", ["RuleTable", "ServiceTable"])
+@pytest.mark.parametrize("table", ["store", "price"])
+def test_every_key_of_a_table_for_the_project_has_an_example_that_can_be_read(table: str) -> None:
+    reads(f"[{table}]\n" + "".join(examples(f"`[{table}]`")))
+
+
+@pytest.mark.parametrize("name", ["RuleTable", "ServiceTable", "StoreTable", "PriceTable"])
 def test_the_schema_tells_every_key_with_meaning_and_example(name: str) -> None:
     table = json_schema()["$defs"][name]
     assert table["additionalProperties"] is False

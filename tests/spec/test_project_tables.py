@@ -1,0 +1,98 @@
+"""The tables that hold for the whole project, the sizes in them, and the resources that rules take."""
+
+from __future__ import annotations
+
+import pytest
+
+from buildsys.errors import BuildError
+from buildsys.model import Declared, Keeping, Prices, RuleName
+from buildsys.spec.rulefile import read_rules
+from buildsys.spec.sizes import bytes_of, size_text
+
+CONFIG = "gpus = 2\nmemory = '1.5GB'\n"
+
+
+def read(*texts: str) -> Declared:
+    files = {f"rules/{n}.toml": text for n, text in enumerate(texts)}
+    return read_rules(files, {"c.toml": CONFIG}.get)
+
+
+def rule(text: str) -> str:
+    return f'config = "c.toml"\n[rule.a]\nrun = "s.py::f"\noutputs = {{ a = "a.json", b = "b.txt" }}\n{text}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("64MB", 64_000_000), ("1.5 GiB", 1_610_612_736), ("10B", 10), ("2kB", 2000), ("2KiB", 2048), ("0B", 0)],
+)
+def test_sizes_are_read_with_their_units(text: str, size: int) -> None:
+    assert bytes_of(text) == size
+
+
+@pytest.mark.parametrize("text", ["64", "MB", "1iB", "-1MB", "1e3MB", "1 mb"])
+def test_what_is_no_size_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match="is no size"):
+        bytes_of(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (56_123_456, "56 MB"), (999_999, "1.0 MB")]
+)
+def test_sizes_are_shown_with_the_digits_that_count(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+def test_a_project_without_tables_has_the_defaults() -> None:
+    declared = read(rule(""))
+    assert (declared.keeping, declared.prices, declared.pools) == (Keeping(), None, {})
+
+
+def test_the_tables_may_stand_in_any_rule_file() -> None:
+    declared = read(
+        rule(""),
+        "[store]\nephemeral_budget = '2GB'\nkeep_logs = 3\n[price]\ngpu_hour = 2\ncurrency = 'EUR'\n[pools]\ndisk = 2",
+    )
+    assert declared.keeping == Keeping(ephemeral_budget=2_000_000_000, keep_logs=3)
+    assert declared.prices == Prices(gpu_hour=2, currency="EUR")
+    assert declared.pools == {"disk": 2}
+
+
+def test_a_table_in_two_rule_files_is_refused_with_both_places() -> None:
+    with pytest.raises(BuildError) as caught:
+        read(rule("") + "[store]\nkeep_logs = 3\n", "[store]\nkeep_logs = 3\n")
+    assert caught.value.problem == "two rule files have [store]"
+    assert [place for _, place in caught.value.facts] == ["rules/0.toml:6:2", "rules/1.toml:1:2"]
+
+
+def test_resources_are_numbers_memory_a_size_and_both_may_come_from_the_config() -> None:
+    declared = read(rule('resources = { gpu = "$gpus", memory = "$memory", disk = 1 }\n[pools]\ndisk = 1'))
+    assert declared.rules[RuleName("a")].resources == (("gpu", 2), ("memory", 1_500_000_000), ("disk", 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "hint"),
+    [
+        ('resources = { memory = "much" }', 'resources.memory in [rule.a] is "much", which is no size', '"4GB"'),
+        ("resources = { gpu = -1 }", "resources.gpu in [rule.a] is -1", "whole number"),
+        ("resources = { gqu = 1 }", 'resources of [rule.a] name "gqu", which is no pool', 'did you mean "gpu"?'),
+        ("resources = { disk = 3 }\n[pools]\ndisk = 2", "[rule.a] takes 3 of disk, which has 2", "raise disk"),
+        ('metrics = ["c"]', 'metrics.0 in [rule.a] is "c", which is no output', "valid here: a, b"),
+        ('metrics = ["b"]', 'metrics.0 in [rule.a] is "b", which is no JSON file', ".json"),
+        ("[store]\nlink_above = '64'", 'store.link_above is "64", which is not a size', '"1GB"'),
+        ("[price]\nrequest = -1", "price.request has to be at least 0, not -1", ""),
+    ],
+)
+def test_what_is_wrong_is_refused_with_what_to_write(text: str, problem: str, hint: str) -> None:
+    with pytest.raises(BuildError) as caught:
+        read(rule(text))
+    assert problem in caught.value.problem
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("key", ["scratch = true", "ephemeral = true", 'python = "x"'])
+def test_a_chat_rule_has_nothing_that_only_code_can_use(key: str) -> None:
+    text = (
+        '[rule.a]\nchat = "s.py::f"\ninputs = { p = "p" }\noutputs = { a = "a" }\nendpoint = "http://x"\nidentity = "m"'
+    )
+    with pytest.raises(BuildError, match="does not go with chat"):
+        read(f"{text}\n{key}\n")
