@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import queue
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -63,9 +64,10 @@ _PUBLISH_SHARE = 20
 
 @dataclass(frozen=True)
 class Options:
-    """What a build was asked for. jobs: actions at a time."""
+    """What a build was asked for. jobs: actions at a time. force: targets that run though they are up to date."""
 
     targets: tuple[str, ...] = ()
+    force: tuple[str, ...] = ()
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     keep_going: bool = False
     command: str = "buildsys build"
@@ -75,6 +77,7 @@ def build(project: Project, options: Options, emit: Callable[[Event], None]) -> 
     """Bring the targets up to date. Raises BuildError for what is wrong before anything runs."""
     graph = project.graph()
     wanted = graph.wanted(options.targets)
+    _refuse_unwanted(graph, wanted, options.force)
     with ExitStack() as stack:
         stack.enter_context(hold(project.state / "lock", options.command))
         return Build(project, graph, wanted, options, emit, stack).run()
@@ -108,6 +111,7 @@ class Build:
         self._preparer = Preparer(project, graph)
         self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past)
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
+        self._forced = frozenset(graph.target(text) for text in options.force)
         self._stopping = False
         if unknown := self._unknown_target():
             raise unknown
@@ -175,6 +179,8 @@ class Build:
                     self._settle(action, "failed", assessed.problem, assessed.render())
                 elif assessed.decision.do == "run":
                     self._start(assessed)
+                elif not self._forced.isdisjoint((action, action.rule)):
+                    self._start(replace(assessed, decision=Decision("run", "forced")))
                 else:
                     self._take(assessed)
 
@@ -394,7 +400,7 @@ class Build:
 
     def _unknown_target(self) -> BuildError | None:
         """The error for a shard that was asked for and does not exist, as far as the shards are known."""
-        for text in self._options.targets:
+        for text in (*self._options.targets, *self._options.force):
             target = self._graph.target(text)
             if not isinstance(target, ActionId) or not (shards := self._frontier.shards(target.rule)):
                 continue
@@ -445,6 +451,20 @@ class Build:
             raise error
 
         self._inbox.put(fail)
+
+
+def _refuse_unwanted(graph: Graph, wanted: Wanted, force: Collection[str]) -> None:
+    """Raises BuildError where something is to be forced that is not built at all."""
+    for text in force:
+        target = graph.target(text)
+        shards = wanted.shards.get(target.rule if isinstance(target, ActionId) else target, frozenset())
+        needed = shards is None or (target.shard in shards if isinstance(target, ActionId) else bool(shards))
+        if not needed:
+            named = shlex.quote(text)
+            raise BuildError(
+                f"{target} can't be forced: nothing that is to be built needs it",
+                hint=f"name it as a target too: buildsys build {named} --force {named}",
+            )
 
 
 def _folders_of(path: str) -> list[str]:

@@ -35,20 +35,31 @@ _CODES: Final = {"done": 0, "failed": FAILED, "interrupted": INTERRUPTED}
         ("buildsys build 'tokens[0003]'", "one action"),
         ("buildsys build workspace/build/default/vocab", "what makes this path"),
         ("buildsys build -k -j 4", "go on after failures, four actions at a time"),
+        ("buildsys build --force vocab", "run it though it is up to date"),
     ),
 )
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Actions at a time; as many as processors.")
 @click.option("-k", "--keep-going", is_flag=True, help="After a failure, go on with what does not need it.")
+@click.option(
+    "--force",
+    metavar="TARGET",
+    multiple=True,
+    shell_complete=complete_targets,
+    help="Run this rule or action though it is up to date. Replies that are in the log are not asked for again.",
+)
 @json_option("Print each event as a line of JSON.")
 @in_project
-def command(here: Here, targets: tuple[str, ...], jobs: int | None, keep_going: bool, as_json: bool) -> int:
+def command(
+    here: Here, targets: tuple[str, ...], jobs: int | None, keep_going: bool, force: tuple[str, ...], as_json: bool
+) -> int:
     """Bring outputs up to date.
 
     A TARGET is a rule, an action or the path of an output; without one, all rules are built that are built by default.
     """
     options = Options(
         targets=tuple(here.target(text) for text in targets),
+        force=tuple(here.target(text) for text in force),
         jobs=jobs or os.cpu_count() or 1,
         keep_going=keep_going,
         command=shlex.join(["buildsys", *sys.argv[1:]]),

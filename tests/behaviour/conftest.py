@@ -70,7 +70,12 @@ class Space:
         self.write(path, text.replace(old, new))
 
     def build(
-        self, *targets: str, jobs: int = 2, keep_going: bool = False, on_event: Callable[[Event], None] | None = None
+        self,
+        *targets: str,
+        force: Sequence[str] = (),
+        jobs: int = 2,
+        keep_going: bool = False,
+        on_event: Callable[[Event], None] | None = None,
     ) -> Built:
         """A build in this process. on_event: called with each event as it comes, in whichever thread."""
         events: list[Event] = []
@@ -81,7 +86,7 @@ class Space:
                 on_event(event)
 
         try:
-            done = build(Project(self.root), Options(targets, jobs, keep_going), emit)
+            done = build(Project(self.root), Options(targets, tuple(force), jobs, keep_going), emit)
         except BuildError as error:
             return Built(events, "refused", error)
         return Built(events, done.outcome)

@@ -91,6 +91,13 @@ def test_every_prompt_is_asked_once_and_never_again(chat: Space, server: ChatSer
     assert len(server.asked) == N
 
 
+def test_a_forced_rule_asks_for_nothing_that_was_answered(chat: Space, server: ChatServer) -> None:
+    chat.build()
+    forced = chat.build(force=["replies"])
+    assert {name.partition("[")[0] for name in forced.ran} == {"replies"}
+    assert len(server.asked) == N
+
+
 def test_mended_parsing_sends_nothing(chat: Space, server: ChatServer) -> None:
     chat.write("scripts/gen.py", SCRIPT)
     built = chat.build(keep_going=True)
