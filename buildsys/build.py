@@ -327,7 +327,10 @@ class Build:
             options, graph = self._options, self._graph
             run_id = self._recorder.ask(
                 lambda manifest: manifest.begin_run(
-                    command=options.command, profile=graph.profile, targets=options.targets
+                    command=options.command,
+                    profile=graph.profile,
+                    targets=options.targets,
+                    overrides=[f"{key}={value}" for key, value in self._project.variation.overrides],
                 )
             )
             self._workshop = Workshop.open(

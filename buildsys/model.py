@@ -23,6 +23,7 @@ Value = object
 """A typed config value: str, int, float, bool, date, time, datetime, or a list or dict of these."""
 
 NO_SHARD = Shard("")
+DEFAULT_PROFILE = "default"
 SHARD_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 """What a shard may be called, as a regular expression."""
 
@@ -44,6 +45,21 @@ def natural_key(name: str) -> tuple[tuple[str | int, ...], str]:
 
 
 _DIGITS = re.compile(r"([0-9]+)")
+
+
+@dataclass(frozen=True)
+class Variation:
+    """How one request varies the configs: a profile, and keys that are set for it alone.
+
+    overrides: dotted key and value as it was typed (TOML, else text), applied in order.
+    """
+
+    profile: str = DEFAULT_PROFILE
+    overrides: tuple[tuple[str, str], ...] = ()
+
+
+AS_WRITTEN = Variation()
+"""The configs as they are."""
 
 
 # ---------------------------------------------------------------- declared: what a rule file says
@@ -193,13 +209,18 @@ class Prices:
 
 @dataclass(frozen=True)
 class Declared:
-    """All rule files together. prices: None where none are declared. pools: name -> size."""
+    """All rule files together, with values from the configs as `variation` has them.
+
+    prices: None where none are declared. pools: name -> size. configs: paths of the configs and overlays read.
+    """
 
     rules: Mapping[RuleName, Rule]
     services: Mapping[str, Service]
     keeping: Keeping = field(default_factory=Keeping)
     prices: Prices | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
+    variation: Variation = AS_WRITTEN
+    configs: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------- made: bytes, results, decisions

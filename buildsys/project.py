@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -15,9 +16,10 @@ from pathlib import Path
 
 from buildsys.code.parse import Broken
 from buildsys.errors import BuildError, Place, excerpt_of
-from buildsys.model import Declared
+from buildsys.model import AS_WRITTEN, DEFAULT_PROFILE, Declared, Variation
 from buildsys.spec.graph import Graph
 from buildsys.spec.rulefile import read_rules
+from buildsys.spec.variation import profile_of
 from buildsys.state.looks import Looks
 from buildsys.state.root import find_root, rule_files
 
@@ -38,19 +40,21 @@ _ENVIRONMENT = frozenset(("pyvenv.cfg", "conda-meta"))
 class Project:
     """The folder that buildsys runs in."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, variation: Variation = AS_WRITTEN) -> None:
+        """variation: what this request makes of the configs; it decides rules, keys and paths alike."""
         self.root = root
         self.state = root / STATE
+        self.variation = variation
 
     @classmethod
-    def find(cls, start: Path) -> Project:
+    def find(cls, start: Path, variation: Variation = AS_WRITTEN) -> Project:
         """The project that `start` lies in: the nearest folder upward that holds `rules/`."""
-        return cls(find_root(start))
+        return cls(find_root(start), variation)
 
     def declared(self) -> Declared:
         """All rule files, read and checked. Raises BuildError with file and line."""
         texts = {path: self._text(path) for path in rule_files(self.looks)}
-        return read_rules(texts, self._config_text)
+        return read_rules(texts, self._config_text, self.variation, self._overlays)
 
     def graph(self) -> Graph:
         """The rules, checked against one another. Raises BuildError with file, line and excerpt."""
@@ -68,6 +72,17 @@ class Project:
                 text = (self.root / place.path).read_text(encoding="utf-8", errors="replace")
                 error.excerpt = excerpt_of(text, place.line)
             raise
+
+    def profiles(self) -> list[str]:
+        """`default`, then all profiles that have an overlay for a config, sorted. Raises BuildError like `declared`."""
+        plain = Project(self.root).declared()
+        named = {profile for config in plain.configs for profile in self._overlays(config)}
+        return [DEFAULT_PROFILE, *sorted(named - {DEFAULT_PROFILE})]
+
+    def _overlays(self, config: str) -> list[str]:
+        """The profiles that have an overlay for this config."""
+        names = self.looks.names(posixpath.dirname(config))
+        return sorted(profile for name in names if (profile := profile_of(config, name)))
 
     def _config_text(self, path: str) -> str | None:
         return self._text(path) if self.looks.is_file(path) else None

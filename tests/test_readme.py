@@ -56,9 +56,8 @@ def test_the_rules_that_are_shown_are_those_that_ship() -> None:
 
 
 def test_the_shipped_rules_can_be_read() -> None:
-    declared = read_rules(
-        {"rules/eagle3.toml": (ROOT / "rules/eagle3.toml").read_text()}, lambda path: (ROOT / path).read_text()
-    )
+    texts = {path: (ROOT / path).read_text() for path in ("rules/eagle3.toml", "workspace/configs/eagle3.toml")}
+    declared = read_rules({"rules/eagle3.toml": texts["rules/eagle3.toml"]}, texts.get)
     named = [rule for rule in declared.rules if f"{rule} " in README]
     assert {"prompts", "replies", "samples", "draft", "acceptance"} <= set(named)
 

@@ -16,7 +16,7 @@ import click
 from buildsys.build import Options, build
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
-from buildsys.cli.here import Here, in_project
+from buildsys.cli.here import Here, in_variation
 from buildsys.cli.output import plain
 from buildsys.console import Console
 from buildsys.errors import FAILED, INTERRUPTED
@@ -49,7 +49,7 @@ _CODES: Final = {"done": 0, "failed": FAILED, "interrupted": INTERRUPTED}
     help="Run this rule or action though it is up to date. Replies that are in the log are not asked for again.",
 )
 @json_option("Print each event as a line of JSON.")
-@in_project
+@in_variation
 def command(
     here: Here, targets: tuple[str, ...], jobs: int | None, keep_going: bool, force: tuple[str, ...], as_json: bool
 ) -> int:

@@ -19,7 +19,7 @@ def targets(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Com
     if "/" in incomplete:
         return [CompletionItem(incomplete, type="file")]
     try:
-        here = Here.find(ctx.find_root().params.get("folder") or ".", ctx.params.get("folder") or ".")
+        here = Here.of(ctx)
         graph = here.project.graph()
     except BuildError:
         return []

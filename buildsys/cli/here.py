@@ -1,4 +1,4 @@
-"""The project that a command is run in, and what the paths on its command line name there."""
+"""The project that a command is run in, and what the words on its command line mean there: paths, profile, settings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import click
+from click.shell_completion import CompletionItem
 
 from buildsys.cli.command import folder_option
 from buildsys.errors import BuildError
+from buildsys.model import AS_WRITTEN, DEFAULT_PROFILE, Variation
 from buildsys.project import Project
+
+Body = Callable[..., int | None]
 
 
 @dataclass(frozen=True)
@@ -23,12 +27,18 @@ class Here:
     start: Path
 
     @classmethod
-    def find(cls, *folders: str) -> Self:
+    def find(cls, *folders: str, variation: Variation = AS_WRITTEN) -> Self:
         """Each folder is relative to the one before it."""
         start = Path.cwd().joinpath(*folders)
         if not start.is_dir():
             raise BuildError(f"there is no folder {Path(*folders)}")
-        return cls(Project.find(start), start)
+        return cls(Project.find(start, variation), start)
+
+    @classmethod
+    def of(cls, ctx: click.Context) -> Self:
+        """The project of a command line that is still being typed, for completion."""
+        folders = (context.params.get("folder") or "." for context in (ctx.find_root(), ctx))
+        return cls.find(*folders, variation=Variation(ctx.params.get("profile") or DEFAULT_PROFILE))
 
     def target(self, text: str) -> str:
         """A target as the project knows it: paths are relative to its root, wherever the user stands."""
@@ -40,12 +50,59 @@ class Here:
         return local.relative_to(root).as_posix() if local.exists() and local.is_relative_to(root) else text
 
 
-def in_project(function: Callable[..., int | None]) -> Callable[..., int | None]:
+def in_project(function: Body) -> Body:
     """Adds `-C`, and calls the command with where it is as its first argument."""
 
     @folder_option
     @functools.wraps(function)
-    def called(folder: str, **options: Any) -> int | None:
-        return function(Here.find(click.get_current_context().find_root().obj, folder), **options)
+    def called(
+        folder: str, profile: str = DEFAULT_PROFILE, settings: tuple[str, ...] = (), **options: Any
+    ) -> int | None:
+        root = click.get_current_context().find_root().obj
+        return function(Here.find(root, folder, variation=_variation(profile, settings)), **options)
 
     return called
+
+
+def in_profile(function: Body) -> Body:
+    """`in_project` for commands that see one profile: adds `--profile` too."""
+    return _profile_option(in_project(function))
+
+
+def in_variation(function: Body) -> Body:
+    """`in_profile` for commands that look at what a build would do: adds `--set` too."""
+    return click.option(
+        "--set",
+        "settings",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Give a key of the config another value, this once.",
+    )(in_profile(function))
+
+
+def _variation(profile: str, settings: tuple[str, ...]) -> Variation:
+    """settings: texts `key=value`, of which the last for a key counts."""
+    overrides = []
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise BuildError(f'--set "{text}" sets nothing', hint="write --set key=value, such as --set samples=64")
+        overrides.append((key.strip(), value.strip()))
+    return Variation(profile, tuple(overrides))
+
+
+def _profiles(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    try:
+        found = Here.of(ctx).project.profiles()
+    except BuildError:
+        return []
+    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+
+
+_profile_option = click.option(
+    "--profile",
+    metavar="NAME",
+    default=DEFAULT_PROFILE,
+    shell_complete=_profiles,
+    help="Lay the configs CONFIG.NAME.toml over the configs; outputs have a place of their own.",
+)

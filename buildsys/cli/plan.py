@@ -10,7 +10,7 @@ import click
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.fates import WORDS, Alike, alike, counts, diagnostics, known, unknown_shards
-from buildsys.cli.here import Here, in_project
+from buildsys.cli.here import Here, in_variation
 from buildsys.cli.output import print_json
 from buildsys.phrases import counted
 from buildsys.survey import Survey, survey
@@ -30,7 +30,7 @@ _MOST_CHANGES: Final = 5
 )
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
 @json_option("Print the plan as JSON.")
-@in_project
+@in_variation
 def command(here: Here, targets: tuple[str, ...], as_json: bool) -> None:
     """Say what a build would run, and why.
 

@@ -9,7 +9,7 @@ import click
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.fates import alike, counts, known, unknown_shards
-from buildsys.cli.here import Here, in_project
+from buildsys.cli.here import Here, in_variation
 from buildsys.cli.output import print_json
 from buildsys.errors import NOT_UP_TO_DATE
 from buildsys.phrases import counted
@@ -28,7 +28,7 @@ from buildsys.terminal import Line, Span, show
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
 @click.option("--exit-code", is_flag=True, help="End with 4 if anything is not up to date.")
 @json_option("Print the number of actions by rule and fate as JSON.")
-@in_project
+@in_variation
 def command(here: Here, targets: tuple[str, ...], exit_code: bool, as_json: bool) -> int:
     """Say which rules are up to date.
 

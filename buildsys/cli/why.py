@@ -9,7 +9,7 @@ import click
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.fates import WORDS, Alike, alike, diagnostics
-from buildsys.cli.here import Here, in_project
+from buildsys.cli.here import Here, in_variation
 from buildsys.cli.output import print_json
 from buildsys.model import Part
 from buildsys.phrases import listed
@@ -28,7 +28,7 @@ from buildsys.terminal import Line, Span, show
 )
 @click.argument("target", shell_complete=complete_targets)
 @json_option("Print each action, its fate and all parts of its key as JSON.")
-@in_project
+@in_variation
 def command(here: Here, target: str, as_json: bool) -> None:
     """Explain why an action runs, or what its result rests on."""
     explained = explain(here.project, here.target(target))

@@ -24,10 +24,11 @@ _MOST_LEVELS: Final = 100
 
 @dataclass(frozen=True)
 class Config:
-    """One parsed config file. path: as it is shown to people."""
+    """One parsed config file. path: as it is shown to people. overlay: the file that a profile lays over it, or ""."""
 
     path: str
     tree: Mapping[str, Value]
+    overlay: str = ""
 
     def get(self, key: str) -> Value:
         """The value at a dotted key, the whole table where it names one.
@@ -37,7 +38,7 @@ class Config:
         value: Value = self.tree
         for part in key.split("."):
             if not isinstance(value, Mapping) or part not in value:
-                close = difflib.get_close_matches(key, [*_dotted_keys(self.tree)], n=1)
+                close = difflib.get_close_matches(key, [*dotted_keys(self.tree)], n=1)
                 raise BuildError(f'no key "{key}" in {self.path}', hint=nearest(key, close or list(self.tree)))
             value = value[part]
         return value
@@ -85,11 +86,12 @@ def _too_deep(path: str) -> BuildError:
     return BuildError(f"values nested more than {_MOST_LEVELS} levels deep, or in themselves", place=Place(path))
 
 
-def _dotted_keys(tree: Mapping[str, Value], above: str = "") -> Iterator[str]:
+def dotted_keys(tree: Mapping[str, Value], above: str = "") -> Iterator[str]:
+    """All keys as `$a.b` names them, tables before what they hold."""
     for key, value in tree.items():
         yield above + key
         if isinstance(value, Mapping):
-            yield from _dotted_keys(value, f"{above}{key}.")
+            yield from dotted_keys(value, f"{above}{key}.")
 
 
 # ---------------------------------------------------------------- YAML

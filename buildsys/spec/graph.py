@@ -83,8 +83,8 @@ class OutputPlace(NamedTuple):
 class Graph:
     """The rules, checked against one another. Raises BuildError for a cycle or a reference that can't be met."""
 
-    def __init__(self, declared: Declared, profile: str = "default") -> None:
-        self.profile = profile
+    def __init__(self, declared: Declared) -> None:
+        self.profile = declared.variation.profile
         self.rules = declared.rules
         self.services = declared.services
         self.order: tuple[RuleName, ...] = tuple(_ordered(self))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from buildsys.errors import nearest
-from buildsys.model import Check, Declared, Each, Output, Rule, RuleName, Service
+from buildsys.model import AS_WRITTEN, Check, Declared, Each, Output, Rule, RuleName, Service, Variation
 from buildsys.spec.agreement import check_agreement
 from buildsys.spec.config import Config, parse_config
 from buildsys.spec.names import why_no_name, why_no_rule
@@ -22,6 +22,7 @@ from buildsys.spec.sizes import bytes_of
 from buildsys.spec.tables import FileTable, RuleTable, ServiceTable
 from buildsys.spec.toml_places import Keys
 from buildsys.spec.toml_text import TomlText, header, parse_toml
+from buildsys.spec.variation import varied
 
 Kind = Literal["run", "shell", "chat"]
 KINDS: Final[tuple[Kind, ...]] = ("run", "shell", "chat")
@@ -37,23 +38,30 @@ BY_POSITION: Final = ("record", "replies")
 """The arguments of a chat rule's function that are not its params."""
 
 
-def read_rules(texts: Mapping[str, str], read_text: Callable[[str], str | None]) -> Declared:
-    """All rule files together, in the order of their paths.
+def read_rules(
+    texts: Mapping[str, str],
+    read_text: Callable[[str], str | None],
+    variation: Variation = AS_WRITTEN,
+    profiles: Callable[[str], list[str]] = lambda config: [],
+) -> Declared:
+    """All rule files together, in the order of their paths, under one variation of their configs.
 
     texts: path of a rule file -> its text. read_text: path of a config -> its text, None where there is no such file.
-    Raises BuildError for the first thing that is wrong.
+    profiles: path of a config -> the profiles with an overlay for it. Raises BuildError for the first thing that is
+    wrong.
     """
     files = [parse_toml(path, texts[path]) for path in sorted(texts)]
     tables = [toml.table(FileTable) for toml in files]
     project = project_tables(zip(files, tables, strict=True))
-    configs: dict[str, Config] = {}
+    configs = varied(_configs(files, tables, read_text), variation, read_text, profiles)
     rules: list[Rule] = []
     services: list[Service] = []
     for toml, table in zip(files, tables, strict=True):
-        text = RuleText(toml, _config(toml, table.config, configs, read_text))
+        text = RuleText(toml, configs.get(table.config))
         rules += [_RuleReader(text, ("rule", name), rule).rule(name) for name, rule in table.rule.items()]
         services += [_service(text, name, service) for name, service in table.service.items()]
-    check_agreement({toml.path: toml for toml in files}, rules, services, sorted(configs))
+    read = tuple(sorted({path for config in configs.values() for path in (config.path, config.overlay) if path}))
+    check_agreement({toml.path: toml for toml in files}, rules, services, read)
     _check_pools(files, rules, project.pools)
     return Declared(
         {rule.name: rule for rule in rules},
@@ -61,6 +69,8 @@ def read_rules(texts: Mapping[str, str], read_text: Callable[[str], str | None])
         project.keeping,
         project.prices,
         project.pools,
+        variation,
+        read,
     )
 
 
@@ -79,19 +89,21 @@ def _check_pools(files: Iterable[TomlText], rules: Iterable[Rule], pools: Mappin
                 raise toml.error(keys, problem, hint=f"raise {name} under [pools], or take less")
 
 
-def _config(
-    toml: TomlText, path: str, configs: dict[str, Config], read_text: Callable[[str], str | None]
-) -> Config | None:
-    """The config that a rule file names; `configs` keeps it for the next one that does."""
-    if not path:
-        return None
-    if path not in configs:
+def _configs(
+    files: Iterable[TomlText], tables: Iterable[FileTable], read_text: Callable[[str], str | None]
+) -> dict[str, Config]:
+    """The configs that the rule files name, by path."""
+    configs: dict[str, Config] = {}
+    for toml, table in zip(files, tables, strict=True):
+        path = table.config
+        if not path or path in configs:
+            continue
         content = read_text(path)
         if content is None:
             hint = "write the path from the project's folder"
             raise toml.error(("config",), f"there is no config {path}", hint=hint)
         configs[path] = parse_config(path, content)
-    return configs[path]
+    return configs
 
 
 @dataclass(frozen=True)

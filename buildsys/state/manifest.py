@@ -80,7 +80,7 @@ _LARGEST = """
     SELECT coalesce((SELECT max(result_id) FROM recorded.results), 0),
         coalesce((SELECT max(hold_id) FROM recorded.holds), 0), coalesce((SELECT max(file_id) FROM recorded.files), 0)
 """
-_BEGIN_RUN = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[]"
+_BEGIN_RUN = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[], $6::VARCHAR[]"
 _NEXT_RUN = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"
 _TABLES = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'recorded' ORDER BY ALL"
 _KILLED = """
@@ -97,7 +97,7 @@ class Manifest:
         self.notices: list[str] = []
         self._state = state
         self._is_live = is_live
-        self._run: tuple[int, float, str, str, list[str]] | None = None
+        self._run: tuple[Any, ...] | None = None
         self._take(con)
 
     @classmethod
@@ -119,10 +119,14 @@ class Manifest:
         """
         return cls(state, _opened_to_read(state), is_live=False)
 
-    def begin_run(self, *, command: str, profile: str, targets: Sequence[str]) -> int:
-        """A new run; its id counts from 1. It counts as killed until it is finished."""
+    def begin_run(self, *, command: str, profile: str, targets: Sequence[str], overrides: Sequence[str] = ()) -> int:
+        """A new run; its id counts from 1. It counts as killed until it is finished.
+
+        overrides: `key=value` of the config, set for this run alone.
+        """
         (run_id,) = self._con.execute(_NEXT_RUN).fetchall()[0]
-        self._run = (run_id, time.time(), command, profile, [storable(target) for target in targets])
+        lists = [[storable(text) for text in texts] for texts in (targets, overrides)]
+        self._run = (run_id, time.time(), command, profile, *lists)
         self._con.execute(_BEGIN_RUN, self._run)
         return int(run_id)
 

@@ -54,5 +54,9 @@ CREATE TABLE recorded.metrics (
     run_id INTEGER, profile VARCHAR, rule VARCHAR, shard VARCHAR, name VARCHAR, step BIGINT, value DOUBLE);
 """
 
-MIGRATIONS: Final = (_FIRST,)
+_OVERRIDES: Final = """
+ALTER TABLE recorded.runs ADD COLUMN overrides VARCHAR[] DEFAULT [];
+"""
+
+MIGRATIONS: Final = (_FIRST, _OVERRIDES)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

@@ -26,7 +26,7 @@ GROUP BY ALL;
 
 _HISTORY: Final = """
 CREATE OR REPLACE VIEW runs AS
-SELECT r.run_id, r.profile, r.command, r.targets, e.outcome,
+SELECT r.run_id, r.profile, r.command, r.targets, r.overrides, e.outcome,
     make_timestamp((r.started * 1e6)::BIGINT) AS started, make_timestamp((e.ended * 1e6)::BIGINT) AS ended,
     e.ended - r.started AS wall_s, coalesce(a.n_ran, 0) AS n_ran, coalesce(a.n_failed, 0) AS n_failed
 FROM recorded.runs r

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from buildsys.errors import NO_SUCH_TARGET, USAGE, BuildError
-from buildsys.model import ActionId, RuleName, Shard
+from buildsys.model import ActionId, RuleName, Shard, Variation
 from buildsys.spec.graph import FromFile, FromRule, Graph, Origin, path_regex
 from buildsys.spec.rulefile import read_rules
 
@@ -52,7 +54,7 @@ ready = "http://127.0.0.1:{port}"
 
 
 def graph(text: str = PIPELINE, profile: str = "default") -> Graph:
-    return Graph(read_rules({"rules/a.toml": text}, {}.get), profile)
+    return Graph(replace(read_rules({"rules/a.toml": text}, {}.get), variation=Variation(profile)))
 
 
 def rules(**tables: str) -> str:
