@@ -270,6 +270,8 @@ class Build:
         if got.damaged:
             self._emit(Notice("warning", f"the store lost outputs of {action}: it runs again"))
             self._start(replace(assessment, decision=Decision("run", "the store lost its outputs")))
+        elif got.cancelled:
+            self._settle(action, "cancelled", reason, key=assessment.key, executed=executed)
         elif got.error:
             self._settle(action, "failed", reason, got.error, key=assessment.key, executed=executed)
         else:

@@ -18,7 +18,7 @@ from buildsys.assess import Assessment
 from buildsys.errors import BuildError
 from buildsys.execute import Executed
 from buildsys.model import CheckFinished, CheckVerdict, Event, Made, Notice
-from buildsys.run.checks import run_checks
+from buildsys.run.checks import Cancelled, Checks
 from buildsys.state.files import Files
 from buildsys.state.publish import publish
 from buildsys.state.recorder import Recorder
@@ -31,11 +31,13 @@ class Delivered:
     """How a delivery ended. error: for people, "" where the outputs are in place.
 
     damaged: the store lost bytes that were to be restored; the action has to run.
+    cancelled: it was stopped before anything was put in place.
     """
 
     outputs: tuple[Made, ...]
     error: str = ""
     damaged: bool = False
+    cancelled: bool = False
 
 
 _MOST_SHOWN = 3
@@ -65,6 +67,7 @@ class Delivery:
         self._emit = emit
         self._staging = staging
         self._numbers = count(1)
+        self._checks = Checks()
 
     def deliver_new(self, assessment: Assessment, executed: Executed, then: Then) -> None:
         """What an action just made. Its result is recorded before it is checked, so a mended check costs no run."""
@@ -86,6 +89,10 @@ class Delivery:
         else:
             self._check(assessment, outputs, {}, then)
 
+    def cancel(self) -> None:
+        """Stop the checks that run; what is recorded and checked by now is still put in its place."""
+        self._checks.cancel()
+
     def _check(
         self, assessment: Assessment, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then
     ) -> None:
@@ -99,7 +106,7 @@ class Delivery:
             path = staged.get(made) or self._store.link(made.artifact, _name(made))
             files.setdefault(made.name, []).append(path)
         checks = assessment.prepared.rule.checks
-        verdicts = run_checks(checks, outputs, files)
+        verdicts = self._checks.run(checks, outputs, files)
         for verdict in verdicts:
             self._emit(CheckFinished(assessment.action, verdict))
         rows = [CheckRow(self._run_id, self._profile, assessment.action, verdict) for verdict in verdicts]
@@ -151,6 +158,8 @@ class Delivery:
             step()
         except Damaged:
             then(Delivered(outputs, damaged=True))
+        except Cancelled:
+            then(Delivered(outputs, cancelled=True))
         except BuildError as error:
             then(Delivered(outputs, error.render()))
         except OSError as error:

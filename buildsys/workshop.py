@@ -81,6 +81,7 @@ class Workshop:
         self.executor.cancel()
         self.services.cancel()
         self.workers.cancel()
+        self.delivery.cancel()
 
     def kill(self) -> None:
         """End all processes now."""

@@ -6,8 +6,10 @@ BOOLEAN that is true, or, giving anything else, no row at all: then its rows are
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _SHOWN_ROWS = 5
+_INTERRUPT_S = 0.02
 _READERS = {
     ".parquet": "read_parquet({files})",
     ".jsonl": "read_json({files}, format = 'newline_delimited', maximum_object_size = 268435456)",
@@ -31,18 +34,57 @@ def check_key(check: Check, outputs: Sequence[Made]) -> Digest:
     return digest_of("check", 1, check.sql, [[made.name, made.shard, made.artifact.digest] for made in outputs])
 
 
-def run_checks(
-    checks: Sequence[Check], outputs: Sequence[Made], files: Mapping[str, Sequence[Path]]
-) -> list[CheckVerdict]:
-    """The verdict of each check, in order. files: output name -> its files. SQL that fails is a check that fails."""
-    import duckdb
+class Cancelled(Exception):
+    """The checks were stopped: they say nothing of the outputs."""
 
-    connection = duckdb.connect(":memory:", config={"threads": 1})
-    try:
-        problems = {name: problem for name, paths in files.items() if (problem := _open(connection, name, paths))}
-        return [_run(connection, check, check_key(check, outputs), problems) for check in checks]
-    finally:
-        connection.close()
+
+class Checks:
+    """Runs checks, in several threads at once; `cancel` stops them for good."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._connections: set[duckdb.DuckDBPyConnection] = set()
+        self._cancelled = False
+
+    def run(
+        self, checks: Sequence[Check], outputs: Sequence[Made], files: Mapping[str, Sequence[Path]]
+    ) -> list[CheckVerdict]:
+        """The verdict of each check, in order. files: output name -> its files. SQL that fails is a check that fails.
+
+        Raises Cancelled.
+        """
+        with self._connected() as connection:
+            problems = {name: problem for name, paths in files.items() if (problem := _open(connection, name, paths))}
+            verdicts = [
+                _run(connection, check, check_key(check, outputs), problems) for check in checks if not self._cancelled
+            ]
+        if self._cancelled:  # A query that was interrupted looks like one that fails.
+            raise Cancelled
+        return verdicts
+
+    def cancel(self) -> None:
+        """Interrupt what runs, and return when it has ended."""
+        with self._changed:
+            self._cancelled = True
+            while self._connections:
+                for connection in self._connections:
+                    connection.interrupt()
+                # Again, since an interrupt that comes just before a query begins is lost.
+                self._changed.wait(_INTERRUPT_S)
+
+    @contextmanager
+    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        import duckdb
+
+        with duckdb.connect(":memory:", config={"threads": 1}) as connection:
+            with self._changed:
+                self._connections.add(connection)
+            try:
+                yield connection
+            finally:
+                with self._changed:
+                    self._connections.remove(connection)
+                    self._changed.notify_all()
 
 
 def _open(connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[Path]) -> str:

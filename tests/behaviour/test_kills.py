@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.conftest import Space
-from tests.behaviour.processes import children_of, processes_in
 from tests.cli.conftest import PROGRAM, environment
+from tests.processes import children_of, processes_in
 from tests.run.conftest import within
 
 N_KILLS = int(os.environ.get("KILLS", "10"))
