@@ -229,10 +229,11 @@ class Assessor:
         return replace(result, action=action, outputs=outputs)
 
     def where(self, outputs: Sequence[Made]) -> Where:
-        """Whether all outputs are in place, else whether the store has them."""
-        if all(self._files.holds(made.artifact) for made in outputs):
+        """Whether all outputs are in place, else whether the store has those that are not."""
+        absent = [made.artifact for made in outputs if not self._files.holds(made.artifact)]
+        if not absent:
             return "workspace"
-        return "store" if all(self._store.has(made.artifact) for made in outputs) else "nowhere"
+        return "store" if all(map(self._store.has, absent)) else "nowhere"
 
     def _bind_files(self, source: FromFile) -> Bound:
         paths = self._files.expand(source.path) if source.many else [source.path]

@@ -14,6 +14,7 @@ from typing import Literal
 
 from buildsys.assess import Assessment, Assessor, Keyed, input_parts
 from buildsys.code.parse import Broken
+from buildsys.digest import Digest
 from buildsys.errors import NO_SUCH_TARGET, BuildError
 from buildsys.model import ActionId, Made, Part, Result, Rule, RuleName, Shard, shards_of
 from buildsys.past import Past
@@ -27,7 +28,7 @@ from buildsys.state.manifest import Manifest
 from buildsys.state.store import Store
 
 Fate = Literal["run", "maybe", "check", "restore", "reuse", "blocked", "skipped"]
-"""maybe: runs unless what it waits for comes out as it was.
+"""maybe: runs unless what it waits for comes out as it was, or as it once was.
 check: its outputs are there, and have yet to pass their checks."""
 
 
@@ -100,6 +101,8 @@ class _Surveyor:
         self._assessor = Assessor(graph, self._preparer, self._files, Store(project.state), past)
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
         self._keyed: dict[ActionId, Keyed] = {}
+        self._held = {action.rule for action in past.newest}
+        self._made: dict[Digest, bool] = {}
 
     def look(self) -> None:
         """The traversal of a build, with nothing done."""
@@ -139,6 +142,8 @@ class _Surveyor:
             return None
         changes = self._rule_changes(action)
         if changes or action not in self._past.newest:
+            if self._may_be_made(action):
+                return Planned(action, "maybe", f"{reason_of(changes)}, unless made before", tuple(changes))
             return Planned(action, "run", reason_of(changes), tuple(changes))
         names = ", ".join(dict.fromkeys(need.action.rule for need in waits))
         return Planned(action, "maybe", f"inputs: {names}, unless equal")
@@ -150,6 +155,19 @@ class _Surveyor:
         if before is None or self._services_wait(rule):
             return []
         return self._assessor.rule_changes(before, self._assessor.prepared(rule))
+
+    def _may_be_made(self, action: ActionId) -> bool:
+        """The rule as it is now has made something, so this may be there: an edit was taken back, a rule was renamed.
+
+        A shard that its rule has not made yet is taken to be new.
+        """
+        rule = self.graph.rules[action.rule]
+        if self._services_wait(rule) or (action not in self._past.newest and action.rule in self._held):
+            return False
+        context = self._assessor.prepared(rule).context
+        if context not in self._made:
+            self._made[context] = bool(self._past.context(context))
+        return self._made[context]
 
     def _services_wait(self, rule: Rule) -> bool:
         sources = [source for service in self.graph.services_of(rule) for source in self.graph.service_sources(service)]

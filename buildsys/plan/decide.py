@@ -11,7 +11,7 @@ from typing import Literal
 from buildsys.model import Decision, Part, Result
 
 Where = Literal["workspace", "store", "nowhere"]
-"""Where all outputs of a result are: in place, else at least in the store, else lost."""
+"""Where the outputs of a result are: all in place, else those that are not in the store, else some are lost."""
 
 
 def decide(result: Result | None, where: Where, changes: Sequence[str]) -> Decision:

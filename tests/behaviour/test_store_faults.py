@@ -140,3 +140,23 @@ def test_an_input_whose_name_is_no_utf8_is_built_and_known(pair):
     assert pair.build().ran == ["a", "b"]
     assert pair.build().ran == []
     assert pair.read("build/b.txt") == "HELLO\nTHERE\n"
+
+
+TWO_RULES = """
+[rule.a]
+run = "scripts/a.py::two"
+inputs = {src = "data/x.txt"}
+outputs = {o = "build/a.txt", p = "build/b.txt"}
+"""
+
+
+def test_an_output_that_is_in_place_and_one_that_is_stored_are_enough(space):
+    space.write("rules/r.toml", TWO_RULES)
+    space.write("data/x.txt", "hello\n")
+    space.write("scripts/a.py", "def two(src, o, p):\n    o.write_text('one\\n')\n    p.write_text('two\\n')\n")
+    space.build()
+    (stored,) = [path for path in (space.root / ".buildsys/store").glob("??/*") if path.read_text() == "one\n"]
+    stored.unlink()
+    space.remove("build/b.txt")
+    assert space.build().restored == ["a"]
+    assert space.read("build/b.txt") == "two\n"

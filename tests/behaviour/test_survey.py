@@ -124,3 +124,20 @@ def test_a_changed_check_is_not_up_to_date_until_it_passed(pipe: Space) -> None:
     built = pipe.build()
     assert (built.outcome, built.ran) == ("done", [])
     assert survey(Project(pipe.root)).up_to_date
+
+
+def test_what_waits_for_others_is_not_sure_to_run_where_its_edit_was_taken_back(pipe: Space) -> None:
+    first = pipe.read("config.toml")
+    pipe.write("config.toml", 'shards = 3\nmark = "?"\n')
+    pipe.build()
+    pipe.write("config.toml", first)
+    pipe.write("scripts/pipe.py", PIPE + "\nUNUSED = 1\n")
+    upper = plan(pipe)["upper[0]"]
+    assert upper.fate == "run"  # its code was never like this
+    pipe.write("scripts/pipe.py", PIPE)
+    pipe.write("data/source.txt", "".join(f"line {n}\n" for n in range(9)) + "\n")
+    upper = plan(pipe)["upper[0]"]
+    assert (upper.fate, upper.reason) == (
+        "maybe",
+        "param mark changed: '?' (str) → '!' (str) (mark), unless made before",
+    )

@@ -1,0 +1,11 @@
+"""Random projects, random edits: after each build the outputs are those of a clean build, and no more ran than had to.
+
+    world, edits       what is declared and how it is changed: values in, values out
+    kit                what the scripts of such a project compute; also what the model computes
+    model              what a clean build gives, and what a build may run: the reference
+    stand_ins          workers and a manifest in this process, since real ones take most of the time
+    case               one random project and its steps, played on a real disk and held against the model
+    campaign           many cases in several processes, and the smallest form of one that fails
+
+`python -m tests.fuzz --help` says how to run many, and how to play one again.
+"""

@@ -1,0 +1,153 @@
+"""The reference, part two: what builds have done so far, and so what the next one may do and has to leave behind.
+
+Knows the actions of a clean build (`model`) and what was seen of the builds before; nothing of the engine. It keeps the
+keys that were ever completed, the texts that the store has, and the files that are in the workspace.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from tests.fuzz.model import Action, Content, Who, objects_of
+from tests.fuzz.world import World
+
+
+@dataclass(frozen=True)
+class Permit:
+    """What a build may do with one action: whether its function is called, and how the action may end."""
+
+    calls: frozenset[bool]
+    outcomes: frozenset[str]
+
+
+class Chronicle:
+    """One project's past.
+
+    disk: path -> what is there below the folder of outputs. stored: text -> whether its object is sound; lost ones are
+    not in it.
+    """
+
+    def __init__(self) -> None:
+        self.disk: dict[str, Content] = {}
+        self.stored: dict[str, bool] = {}
+        self._doubtful: dict[str, Content] = {}
+        self._done: set[str] = set()
+        self._done_narrow: set[str] = set()
+        self._placed: set[str] = set()
+        self._held: dict[Who, set[str]] = {}
+
+    # ------------------------------------------------------------ before a build
+
+    def permits(self, world: World, actions: Mapping[Who, Action]) -> dict[Who, Permit]:
+        makers = Counter(text for action in actions.values() for text in _objects(action))
+        return {who: self._permit(world, action, makers) for who, action in actions.items()}
+
+    def _permit(self, world: World, action: Action, makers: Counter[str]) -> Permit:
+        if action.key is None:
+            return _permit({False}, action.fate)
+        if action.fate == "fails":
+            return _permit({True}, "failed")
+        ended = {"failed"} if action.fate == "unchecked" else set()
+        if action.key.wide not in self._done:
+            calls = {True} if action.key.narrow not in self._done_narrow else {True, False}
+            return _permit(calls, *(ended or {"ran", *({"reused", "restored"} if False in calls else ())}))
+        absent = [made for made in action.made if self.disk.get(made.path) != made.content]
+        needed = action.made if world.rules[action.who.rule].check else absent
+        if all(self._is_sound(made.content) for made in needed):
+            return _permit({False}, *(ended or {"restored" if absent else "reused"}))
+        # Stored bytes were lost. Where another action makes the same, it depends on which of them comes first.
+        is_shared = any(makers[text] > 1 for made in action.made for text in objects_of(made.content))
+        if is_shared or needed is not absent:
+            return _permit({True, False}, *(ended or {"ran", "restored", "reused"}))
+        return _permit({True}, *(ended or {"ran"}))
+
+    def _is_sound(self, content: Content) -> bool:
+        return all(self.stored.get(text, False) for text in objects_of(content))
+
+    # ------------------------------------------------------------ after it
+
+    def take(self, world: World, actions: Mapping[Who, Action], seen: Mapping[Who, str], called: Counter[Who]) -> None:
+        """What a build did. seen: how each action ended. called: how often each function was called."""
+        stored_before = set(self.stored)
+        for who, action in actions.items():
+            if called[who]:
+                self._called(action)
+        for who, action in actions.items():
+            if seen[who] in ("ran", "restored", "reused"):
+                self._published(action, stored_before, anew=seen[who] == "ran")
+
+    def _called(self, action: Action) -> None:
+        """Its inputs were read from the store, which what is in the workspace mends; its outputs are there now."""
+        for given in action.given:
+            for _, content in given.files if given.is_made else ():
+                self.stored |= dict.fromkeys(objects_of(content), True)
+        if action.fate in ("good", "unchecked"):
+            assert action.key
+            self._done.add(action.key.wide)
+            self._done_narrow.add(action.key.narrow)
+            self.stored |= dict.fromkeys(_objects(action), True)
+
+    def _published(self, action: Action, stored_before: set[str], *, anew: bool) -> None:
+        """What is in the way is kept, unless it is the build's own; which it may have become in this very build."""
+        for made in action.made:
+            before = self.disk.get(made.path)
+            if before == made.content and not anew:
+                continue
+            if before is not None and not self._is_ours(before):
+                self.disk[self._free_name(made.path)] = before
+            elif before is not None and objects_of(before)[0] not in stored_before:
+                self._doubtful[self._free_name(made.path)] = before
+            self.disk[made.path] = made.content
+        paths = {made.path for made in action.made}
+        self._placed |= paths
+        self._held[action.who] = paths
+
+    def tidied(self, world: World, actions: Mapping[Who, Action]) -> None:
+        """After a good build of everything, what no rule makes any more is gone, but for what was edited by hand."""
+        wanted = {who.rule for who in actions}
+        for who in list(self._held):
+            if who.rule not in world.rules or (who.rule in wanted and who not in actions):
+                del self._held[who]
+        kept = set().union(*self._held.values())
+        for path in self._placed - kept:
+            if path in self.disk and self._is_ours(self.disk[path]):
+                del self.disk[path]
+
+    def _is_ours(self, content: Content) -> bool:
+        """Bytes that the store knows may be thrown away; of a folder its listing counts."""
+        return objects_of(content)[0] in self.stored
+
+    def _free_name(self, path: str) -> str:
+        n = 1
+        while f"{path}.mine-{n}" in self.disk:
+            n += 1
+        return f"{path}.mine-{n}"
+
+    def files(self, found: Collection[str]) -> dict[str, str]:
+        """Path -> text of every file that has to be below the folder of outputs, and of no other.
+
+        found: the paths that are there, which settles what depended on the order of things.
+        """
+        for path, content in self._doubtful.items():
+            if path in found or any(other.startswith(f"{path}/") for other in found):
+                self.disk[path] = content
+        self._doubtful.clear()
+        return dict(_files(self.disk))
+
+
+def _files(disk: Mapping[str, Content]) -> Iterator[tuple[str, str]]:
+    for path, content in disk.items():
+        if isinstance(content, str):
+            yield path, content
+        else:
+            yield from ((f"{path}/{name}", text) for name, text in content)
+
+
+def _objects(action: Action) -> list[str]:
+    return [text for made in action.made for text in objects_of(made.content)]
+
+
+def _permit(calls: set[bool], *outcomes: str) -> Permit:
+    return Permit(frozenset(calls), frozenset(outcomes))

@@ -1,0 +1,261 @@
+"""The sources of a random project as one value: rules, scripts, configs and data; and the texts that they are on disk.
+
+Knows nothing of how such a value comes to be (`generate`), is changed (`edits`) or is built (`model`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+Value = str | int | float | bool | list[int]
+SCRIPTS = "scripts"
+CONFIG = "config.toml"
+KIT = (Path(__file__).parent / "kit.py").read_text()
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an input or shards come from. name: of a rule, a file or a folder. output: of the rule."""
+
+    kind: Literal["file", "folder", "glob", "shard", "one", "every"]
+    name: str
+    output: str = ""
+
+    def __str__(self) -> str:
+        return {
+            "file": self.name,
+            "folder": self.name,
+            "glob": f"{self.name}/*.txt",
+            "shard": f"{self.name}/{{shard}}.txt",
+            "one": f"@{self.name}.{self.output}",
+            "every": f"@{self.name}.{self.output}[*]",
+        }[self.kind]
+
+    @property
+    def is_made(self) -> bool:
+        return self.kind in ("one", "every")
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output by role; see `kit.write` for its form."""
+
+    role: str
+    folder: str
+    stem: str
+    form: Literal["text", "table", "folder"]
+    sharded: bool
+
+    @property
+    def file(self) -> str:
+        suffix = {"text": ".txt", "table": ".jsonl", "folder": ""}[self.form]
+        return f"{'{shard}-' if self.sharded else ''}{self.stem}{suffix}"
+
+    @property
+    def pattern(self) -> str:
+        return f"build/{{profile}}/{self.folder}/{self.file}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule and its function.
+
+    kind: "run" a function, "script" a command that runs a script of ours, "cat" a command without one.
+    function: names the function, or the script of a command. shown: the code's version is in what it makes.
+    way, fail: see `kit.lines_of`. check: the mark that no line of its tables may hold, "" for no check.
+    params, settings: a text "$key" is a value of the config. file: which rule file it is in.
+    """
+
+    name: str
+    kind: Literal["run", "script", "cat"]
+    function: str
+    script: str
+    way: str
+    fail: str
+    inputs: Mapping[str, Source]
+    outputs: tuple[Output, ...]
+    version: int = 1
+    shown: bool = True
+    helpers: tuple[str, ...] = ()
+    each: Source | None = None
+    params: Mapping[str, Value] = field(default_factory=dict)
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    check: str = ""
+    file: int = 0
+    default: bool = True
+
+    @property
+    def is_origin(self) -> bool:
+        return self.each is None and any(output.sharded for output in self.outputs)
+
+    @property
+    def needs(self) -> set[str]:
+        sources = [*self.inputs.values(), *([self.each] if self.each else [])]
+        return {source.name for source in sources if source.is_made}
+
+    def output(self, role: str) -> Output:
+        return next(output for output in self.outputs if output.role == role)
+
+
+@dataclass(frozen=True)
+class Helper:
+    """A module that scripts share."""
+
+    version: int = 1
+    uses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class World:
+    """All sources. Rules stand after those that they need.
+
+    data: path -> text. helpers, comments, broken: by the path of a script or helper.
+    """
+
+    rules: Mapping[str, Rule]
+    data: Mapping[str, str]
+    config: Mapping[str, Value]
+    helpers: Mapping[str, Helper]
+    comments: Mapping[str, int] = field(default_factory=dict)
+    broken: frozenset[str] = frozenset()
+
+    def value(self, given: Value) -> Value:
+        return self.config[given[1:]] if isinstance(given, str) and given.startswith("$") else given
+
+    def files_in(self, folder: str) -> dict[str, str]:
+        """Name -> text of the files below a folder."""
+        return {
+            path.removeprefix(f"{folder}/"): text for path, text in self.data.items() if path.startswith(f"{folder}/")
+        }
+
+
+# ---------------------------------------------------------------- texts
+
+
+def sources(world: World) -> dict[str, str]:
+    """Path -> text of everything that is written by hand."""
+    texts = dict(world.data)
+    texts[CONFIG] = "".join(f"{key} = {json.dumps(value)}\n" for key, value in world.config.items())
+    for number in range(2):
+        rules = [rule for rule in world.rules.values() if rule.file == number]
+        texts[f"rules/{number}.toml"] = "\n".join([f'config = "{CONFIG}"\n', *map(_rule_text, rules)])
+    texts[f"{SCRIPTS}/kit.py"] = KIT
+    for path in {rule.script for rule in world.rules.values() if rule.script} | world.helpers.keys():
+        comments = "".join(f"# remark {n}\n\n" for n in range(world.comments.get(path, 0)))
+        texts[path] = comments + module_text(world, path) + ("def broken(:\n" if path in world.broken else "")
+    return texts
+
+
+def module_text(world: World, path: str) -> str:
+    """A script or helper without its comments."""
+    if path in world.helpers:
+        return _helper_text(world.helpers[path])
+    rules = [rule for rule in world.rules.values() if rule.script == path]
+    imports = sorted({helper for rule in rules for helper in rule.helpers})
+    head = "".join(f"import {_module(name)}\n" for name in ["kit", *imports])
+    if rules[0].kind == "script":
+        return f"import sys\n\n{head}\n{_command_text(rules[0])}"
+    return head + "".join(map(_function_text, sorted(rules, key=lambda rule: rule.function)))
+
+
+def modules_of(world: World, script: str) -> Iterator[str]:
+    """The helpers that a script reaches, itself first; each may come more than once."""
+    yield script
+    for rule in world.rules.values():
+        if rule.script == script:
+            for helper in rule.helpers:
+                yield from helpers_of(world, helper)
+
+
+def helpers_of(world: World, helper: str) -> Iterator[str]:
+    yield helper
+    for other in world.helpers[helper].uses:
+        yield from helpers_of(world, other)
+
+
+def flavour(world: World, helper: str) -> str:
+    """What `flavour()` of a helper gives."""
+    one = world.helpers[helper]
+    return "+".join([f"{_module(helper)} {one.version}", *(flavour(world, other) for other in one.uses)])
+
+
+def forms(rule: Rule) -> dict[str, str]:
+    """What a rule's function is told of its outputs; see `kit.write`."""
+    return {
+        output.role: output.file.replace("{shard}", "*") if rule.is_origin and output.sharded else output.form
+        for output in rule.outputs
+    }
+
+
+def command_of(rule: Rule) -> str:
+    """The shell command of a rule, braces not filled in."""
+    if rule.kind == "cat":
+        return f"cat {' '.join(f'{{inputs.{role}}}' for role in rule.inputs)} > {{outputs.{rule.outputs[0].role}}}"
+    groups = {"inputs": rule.inputs, "outputs": forms(rule), "params": rule.params, "settings": rule.settings}
+    words = [f"--{name} {{{group}.{name}}}" for group, names in groups.items() for name in names]
+    return " ".join(["{python}", rule.script, *words])
+
+
+@cache
+def _module(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".py")
+
+
+def _helper_text(helper: Helper) -> str:
+    head = "".join(f"import {_module(other)}\n" for other in helper.uses)
+    parts = ['f"{__name__} {VERSION}"', *(f"{_module(other)}.flavour()" for other in helper.uses)]
+    return f"{head}\nVERSION = {helper.version}\n\n\ndef flavour():\n    return '+'.join([{', '.join(parts)}])\n"
+
+
+def _facts_text(rule: Rule) -> str:
+    """The facts that are in the code, as an expression; the version that is not shown is there all the same."""
+    helpers = [f"{_module(helper)}.flavour()" for helper in rule.helpers]
+    parts = [f'"version {rule.version}"', *helpers]
+    return f"[{', '.join(parts)}]" if rule.shown else f"[{', '.join(parts)}][:0]"
+
+
+def _function_text(rule: Rule) -> str:
+    names = [*rule.inputs, *forms(rule), *rule.params, *rule.settings]
+    pairs = [", ".join(f'"{role}": {role}' for role in roles) for roles in (rule.inputs, forms(rule))]
+    params = ", ".join(f'f"{name}={{{name}!r}}"' for name in sorted(rule.params))
+    return (
+        f"\n\ndef {rule.function}(*, {', '.join(names)}):\n"
+        f"    facts = [*{_facts_text(rule)}, {params}]\n"
+        f'    kit.make("{rule.way}", "{rule.fail}", {forms(rule)!r}, {{{pairs[0]}}}, {{{pairs[1]}}}, facts)\n'
+    )
+
+
+def _command_text(rule: Rule) -> str:
+    told = f'"{rule.way}", "{rule.fail}", {forms(rule)!r}, {list(rule.inputs)!r}, {_facts_text(rule)}'
+    return f"kit.command(sys.argv[1:], {told})\n"
+
+
+def _rule_text(rule: Rule) -> str:
+    lines = [f"[rule.{rule.name}]"]
+    lines.append(
+        f'run = "{rule.script}::{rule.function}"' if rule.kind == "run" else f"shell = {json.dumps(command_of(rule))}"
+    )
+    if rule.each:
+        lines.append(f'each = {{ shard = "{rule.each}" }}')
+    lines.append(_table("inputs", {role: str(source) for role, source in rule.inputs.items()}))
+    lines += [_table(name, values) for name, values in (("params", rule.params), ("settings", rule.settings)) if values]
+    lines.append(_table("outputs", {output.role: output.pattern for output in rule.outputs}))
+    if not rule.default:
+        lines.append("default = false")
+    if rule.check:
+        lines.append(f"[rule.{rule.name}.checks]\nclean = {json.dumps(check_sql(rule))}")
+    return "\n".join(lines) + "\n"
+
+
+def check_sql(rule: Rule) -> str:
+    """Gives the lines that hold the mark."""
+    return f"SELECT line FROM {rule.outputs[0].role} WHERE contains(line, '{rule.check}')"
+
+
+def _table(name: str, values: Mapping[str, object]) -> str:
+    return f"{name} = {{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in values.items())} }}"
