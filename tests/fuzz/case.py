@@ -5,6 +5,7 @@ Joins the reference with the engine. A case is a value, so that it can be played
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -12,25 +13,27 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import chdir
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from buildsys.build import Options, build
 from buildsys.digest import digest_bytes
 from buildsys.errors import BuildError
-from buildsys.model import ActionFinished, ActionStarted, Event
+from buildsys.model import ActionFinished, ActionStarted, Event, Variation
 from buildsys.project import Project
 from buildsys.survey import Planned, Survey, survey
 from tests.fuzz import model
 from tests.fuzz.chronicle import Chronicle, Permit
 from tests.fuzz.edits import SOURCE_EDITS
-from tests.fuzz.generate import random_world, without_rules
+from tests.fuzz.generate import other_value, random_world, without_rules
 from tests.fuzz.model import Who
 from tests.fuzz.stand_ins import in_process
-from tests.fuzz.world import World, sources
+from tests.fuzz.world import PROFILE, Value, World, sources
 
 _GOOD = ("ran", "restored", "reused")
+_REVERTS = 10
+"""How often all sources go back to what they were before some earlier build; beside the weights of the edits."""
 _REAL: Mapping[int, Literal["manifest", "all"]] = {0: "manifest", 50: "manifest", 99: "all"}
 """Of a hundred seeds."""
 
@@ -53,6 +56,24 @@ class Case:
     steps: tuple[tuple[Edit, ...], ...]
     dropped: frozenset[str] = frozenset()
     real: Literal["", "manifest", "all"] = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one build is asked for. target: a rule, "" for all. overrides: values of config keys, for this build."""
+
+    target: str = ""
+    profile: str = "default"
+    overrides: tuple[tuple[str, Value], ...] = ()
+    jobs: int = 1
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return (self.target,) if self.target else ()
+
+    def project(self, root: Path) -> Project:
+        overrides = tuple((key, json.dumps(value)) for key, value in self.overrides)
+        return Project(root, Variation(self.profile, overrides))
 
 
 class Played(NamedTuple):
@@ -79,9 +100,8 @@ class Mismatch(AssertionError):
 def random_case(seed: int) -> Case:
     """Every so many with the real manifest, and with real workers too: these take ten times as long."""
     rng = random.Random(f"case {seed}")
-    weights = {name: weight for name, (weight, _) in SOURCE_EDITS.items()} | {
-        name: w for name, (w, _) in FAULTS.items()
-    }
+    weights = {"revert": _REVERTS}
+    weights |= {name: weight for edits in (SOURCE_EDITS, FAULTS, ASKED) for name, (weight, _) in edits.items()}
     steps = []
     for _ in range(rng.randint(3, 6)):
         names = rng.choices(list(weights), list(weights.values()), k=rng.randint(1, 3))
@@ -116,9 +136,9 @@ class _Play:
         world = without_rules(random_world(self.case.seed), set(self.case.dropped))
         if not world.rules:
             return
-        self._step(world, [])
+        self._step(world, Asked())
         for number, edits in enumerate(self.case.steps, 1):
-            targets: list[str] = []
+            asked = Asked()
             for edit in edits:
                 rng = random.Random(edit.seed)
                 before = world
@@ -126,25 +146,28 @@ class _Play:
                     world = SOURCE_EDITS[edit.name][1](rng, world)
                 elif edit.name == "revert":
                     world = rng.choice(self.worlds)
-                elif edit.name == "target":
-                    targets = [rng.choice(sorted(world.rules))]
+                elif edit.name in ASKED:
+                    asked = ASKED[edit.name][1](rng, world, asked)
                 else:
                     FAULTS[edit.name][1](rng, self)
-                self.tell(f"step {number}: {edit.name}{' (nothing)' if world is before else ''}")
-            self._step(world, [target for target in targets if target in world.rules])
+                is_same = edit.name in SOURCE_EDITS and world == before
+                self.tell(f"step {number}: {edit.name}{' (nothing)' if is_same else ''}")
+            self._step(world, replace(asked, target=asked.target if asked.target in world.rules else ""))
 
-    def _step(self, world: World, targets: list[str]) -> None:
+    def _step(self, world: World, asked: Asked) -> None:
         self.worlds.append(world)
         self._write(world)
         self._told_world(world)
-        rules = model.wanted(world, targets)
+        self.tell(f"  {asked}")
+        world = world.varied(asked.profile, dict(asked.overrides))
+        rules = model.wanted(world, asked.targets)
         if model.is_refused(world, rules):
-            self._refused(targets)
+            self._refused(asked)
             return
-        clean = model.Clean(world, rules).actions
+        clean = model.Clean(world, rules, asked.profile).actions
         permits = self.past.permits(world, clean)
-        planned = survey(Project(self.root), targets)
-        seen, called = self._built(targets)
+        planned = survey(asked.project(self.root), asked.targets)
+        seen, called = self._built(asked)
         for who, permit in permits.items():
             self.tell(f"  {who}: {clean[who].fate}, permitted {sorted(permit.outcomes)}, it {seen.get(who)}")
         if seen.keys() != clean.keys():
@@ -156,16 +179,16 @@ class _Play:
                     f"permitted: {sorted(permit.outcomes)}, called: {sorted(permit.calls)}"
                 )
         self._compare_plan(planned, permits, seen, called)
-        self.past.take(world, clean, seen, called)
-        if not targets and all(outcome in _GOOD for outcome in seen.values()):
-            self.past.tidied(world, clean)
+        self.past.take(asked.profile, clean, seen, called)
+        if not asked.target and all(outcome in _GOOD for outcome in seen.values()):
+            self.past.tidied(asked.profile, world, clean)
         self._compare_disk()
         self.played += Played(0, 1, 0, len(seen), called.total())
 
-    def _built(self, targets: list[str]) -> tuple[dict[Who, str], Counter[Who]]:
+    def _built(self, asked: Asked) -> tuple[dict[Who, str], Counter[Who]]:
         events: list[Event] = []
         self.called.clear()
-        build(Project(self.root), Options(tuple(targets), jobs=1, keep_going=True), events.append)
+        build(asked.project(self.root), Options(asked.targets, jobs=asked.jobs, keep_going=True), events.append)
         ends = [event for event in events if isinstance(event, ActionFinished)]
         seen = {Who(*event.action): event.outcome for event in ends}
         if len(seen) < len(ends):
@@ -174,9 +197,9 @@ class _Play:
             self.called.update(Who(*event.action) for event in events if isinstance(event, ActionStarted))
         return dict(seen), Counter(self.called)
 
-    def _refused(self, targets: list[str]) -> None:
+    def _refused(self, asked: Asked) -> None:
         try:
-            self._built(targets)
+            self._built(asked)
         except BuildError:
             self._compare_disk()
             self.played += Played(n_builds=1, n_refused=1)
@@ -322,14 +345,7 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _nothing(rng: random.Random, play: _Play) -> None:
-    pass
-
-
 FAULTS: dict[str, tuple[int, Callable[[random.Random, _Play], None]]] = {
-    "revert": (10, _nothing),
-    "target": (2, _nothing),
-    "nothing": (2, _nothing),
     "delete_output": (3, _delete_output),
     "edit_output": (2, _edit_output),
     "rewrite_output": (1, _rewrite_output),
@@ -337,4 +353,33 @@ FAULTS: dict[str, tuple[int, Callable[[random.Random, _Play], None]]] = {
     "spoil_object": (2, _spoil_object),
     "touch_source": (2, _touch_source),
 }
-"""Name -> how often, and what is done. Reverts and targets are the player's own business."""
+"""Name -> how often, and what is done."""
+
+
+# ---------------------------------------------------------------- what a build is asked for
+
+
+def _for_target(rng: random.Random, world: World, asked: Asked) -> Asked:
+    return replace(asked, target=rng.choice(sorted(world.rules)))
+
+
+def _under_profile(rng: random.Random, world: World, asked: Asked) -> Asked:
+    return replace(asked, profile=PROFILE)
+
+
+def _with_override(rng: random.Random, world: World, asked: Asked) -> Asked:
+    key = rng.choice(sorted(world.config))
+    return replace(asked, overrides=((key, other_value(rng, world.config[key])),))
+
+
+def _with_jobs(rng: random.Random, world: World, asked: Asked) -> Asked:
+    return replace(asked, jobs=3)
+
+
+ASKED: dict[str, tuple[int, Callable[[random.Random, World, Asked], Asked]]] = {
+    "target": (2, _for_target),
+    "profile": (6, _under_profile),
+    "override": (2, _with_override),
+    "jobs": (3, _with_jobs),
+}
+"""Name -> how often, and what is asked."""

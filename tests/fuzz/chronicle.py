@@ -6,7 +6,7 @@ keys that were ever completed, the texts that the store has, and the files that 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -35,8 +35,8 @@ class Chronicle:
         self._doubtful: dict[str, Content] = {}
         self._done: set[str] = set()
         self._done_narrow: set[str] = set()
-        self._placed: set[str] = set()
-        self._held: dict[Who, set[str]] = {}
+        self._placed: defaultdict[str, set[str]] = defaultdict(set)
+        self._held: defaultdict[str, dict[Who, set[str]]] = defaultdict(dict)
 
     # ------------------------------------------------------------ before a build
 
@@ -68,7 +68,7 @@ class Chronicle:
 
     # ------------------------------------------------------------ after it
 
-    def take(self, world: World, actions: Mapping[Who, Action], seen: Mapping[Who, str], called: Counter[Who]) -> None:
+    def take(self, profile: str, actions: Mapping[Who, Action], seen: Mapping[Who, str], called: Counter[Who]) -> None:
         """What a build did. seen: how each action ended. called: how often each function was called."""
         stored_before = set(self.stored)
         for who, action in actions.items():
@@ -77,6 +77,9 @@ class Chronicle:
         for who, action in actions.items():
             if seen[who] in ("ran", "restored", "reused"):
                 self._published(action, stored_before, anew=seen[who] == "ran")
+                paths = {made.path for made in action.made}
+                self._placed[profile] |= paths
+                self._held[profile][who] = paths
 
     def _called(self, action: Action) -> None:
         """Its inputs were read from the store, which what is in the workspace mends; its outputs are there now."""
@@ -100,18 +103,15 @@ class Chronicle:
             elif before is not None and objects_of(before)[0] not in stored_before:
                 self._doubtful[self._free_name(made.path)] = before
             self.disk[made.path] = made.content
-        paths = {made.path for made in action.made}
-        self._placed |= paths
-        self._held[action.who] = paths
 
-    def tidied(self, world: World, actions: Mapping[Who, Action]) -> None:
+    def tidied(self, profile: str, world: World, actions: Mapping[Who, Action]) -> None:
         """After a good build of everything, what no rule makes any more is gone, but for what was edited by hand."""
         wanted = {who.rule for who in actions}
-        for who in list(self._held):
+        held = self._held[profile]
+        for who in list(held):
             if who.rule not in world.rules or (who.rule in wanted and who not in actions):
-                del self._held[who]
-        kept = set().union(*self._held.values())
-        for path in self._placed - kept:
+                del held[who]
+        for path in self._placed[profile].difference(*held.values()):
             if path in self.disk and self._is_ours(self.disk[path]):
                 del self.disk[path]
 

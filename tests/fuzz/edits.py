@@ -63,9 +63,15 @@ def rename_file(rng: random.Random, world: World) -> World:
 
 
 def edit_config(rng: random.Random, world: World) -> World:
-    """Values keep the types that commands can take."""
     key = rng.choice(sorted(world.config))
-    return replace(world, config={**world.config, key: rng.choice([rng.randint(0, 3), f"word {rng.randint(0, 3)}"])})
+    return replace(world, config={**world.config, key: generate.other_value(rng, world.config[key])})
+
+
+def edit_overlay(rng: random.Random, world: World) -> World:
+    key = rng.choice(sorted(world.config))
+    if key in world.overlay and rng.random() < 0.5:
+        return replace(world, overlay={other: value for other, value in world.overlay.items() if other != key})
+    return replace(world, overlay={**world.overlay, key: generate.other_value(rng, world.config[key])})
 
 
 def reorder_config(rng: random.Random, world: World) -> World:
@@ -182,6 +188,7 @@ SOURCE_EDITS: dict[str, tuple[int, Edit]] = {
     "remove_file": (2, remove_file),
     "rename_file": (2, rename_file),
     "edit_config": (3, edit_config),
+    "edit_overlay": (1, edit_overlay),
     "reorder_config": (1, reorder_config),
     "comment": (2, comment),
     "edit_helper": (3, edit_helper),

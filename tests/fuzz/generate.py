@@ -25,7 +25,9 @@ _N_MARKS = 6
 def random_world(seed: int) -> World:
     """The same world for the same seed."""
     rng = random.Random(seed)
-    world = World({}, _data(rng), {f"c{n}": value(rng) for n in range(4)}, _helpers(rng))
+    config = {f"c{n}": value(rng) for n in range(4)}
+    overlay = {key: other_value(rng, config[key]) for key in config if rng.random() < 0.5}
+    world = World({}, _data(rng), config, _helpers(rng), overlay=overlay)
     for _ in range(rng.randint(2, 6)):
         world = with_rule(rng, world)
     return world
@@ -43,6 +45,15 @@ def line(rng: random.Random) -> str:
 
 def value(rng: random.Random) -> Value:
     return rng.choice([rng.randint(0, 3), f"word {rng.randint(0, 3)}", rng.random() < 0.5, 1.0, 1e-5, [1, 2], [2, 1]])
+
+
+def other_value(rng: random.Random, before: Value) -> Value:
+    """Of the same type, and mostly another."""
+    if isinstance(before, bool):
+        return not before
+    if isinstance(before, list):
+        return rng.choice([[1, 2], [2, 1], [3]])
+    return rng.choice({int: [0, 1, 2, 3], str: ["word 0", "word 1", "word 2"], float: [1.0, 1e-5, 2.5]}[type(before)])
 
 
 def shard_name(rng: random.Random) -> str:

@@ -156,7 +156,7 @@ class MemoryManifest:
         self._files: dict[str, KnownRow] = {}
         self._is_published = False
 
-    def begin_run(self, *, command: str, profile: str, targets: Sequence[str]) -> int:
+    def begin_run(self, **said: object) -> int:
         self._n_runs += 1
         return self._n_runs
 

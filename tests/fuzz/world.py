@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ from typing import Literal
 Value = str | int | float | bool | list[int]
 SCRIPTS = "scripts"
 CONFIG = "config.toml"
+PROFILE = "small"
 KIT = (Path(__file__).parent / "kit.py").read_text()
 
 
@@ -114,7 +115,8 @@ class Helper:
 class World:
     """All sources. Rules stand after those that they need.
 
-    data: path -> text. helpers, comments, broken: by the path of a script or helper.
+    data: path -> text. helpers, comments, broken: by the path of a script or helper. overlay: of the one profile that
+    there is beside `default`.
     """
 
     rules: Mapping[str, Rule]
@@ -123,6 +125,12 @@ class World:
     helpers: Mapping[str, Helper]
     comments: Mapping[str, int] = field(default_factory=dict)
     broken: frozenset[str] = frozenset()
+    overlay: Mapping[str, Value] = field(default_factory=dict)
+
+    def varied(self, profile: str, overrides: Mapping[str, Value]) -> World:
+        """The world as one build has it."""
+        overlay = self.overlay if profile == PROFILE else {}
+        return replace(self, config={**self.config, **overlay, **overrides})
 
     def value(self, given: Value) -> Value:
         return self.config[given[1:]] if isinstance(given, str) and given.startswith("$") else given
@@ -140,7 +148,8 @@ class World:
 def sources(world: World) -> dict[str, str]:
     """Path -> text of everything that is written by hand."""
     texts = dict(world.data)
-    texts[CONFIG] = "".join(f"{key} = {json.dumps(value)}\n" for key, value in world.config.items())
+    for path, values in ((CONFIG, world.config), (f"config.{PROFILE}.toml", world.overlay)):
+        texts[path] = "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
     for number in range(2):
         rules = [rule for rule in world.rules.values() if rule.file == number]
         texts[f"rules/{number}.toml"] = "\n".join([f'config = "{CONFIG}"\n', *map(_rule_text, rules)])
