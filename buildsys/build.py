@@ -12,7 +12,7 @@ import queue
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -42,6 +42,7 @@ from buildsys.past import Past
 from buildsys.preflight import preflight
 from buildsys.prepare import Preparer
 from buildsys.project import Project
+from buildsys.shared import Shared
 from buildsys.spec.graph import Graph, Wanted
 from buildsys.state.files import Files
 from buildsys.state.lock import hold
@@ -111,6 +112,8 @@ class Build:
         self._preparer = Preparer(project, graph)
         self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past)
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
+        with project.excerpts():
+            self._shared = Shared(project, self._assessor, wanted, self._past)
         self._forced = frozenset(graph.target(text) for text in options.force)
         self._stopping = False
         if unknown := self._unknown_target():
@@ -174,7 +177,7 @@ class Build:
                     self._settle(action, *obstacle)
                 else:
                     assessable.append(action)
-            for action, assessed in zip(assessable, self._assessor.assess(assessable), strict=True):
+            for action, assessed in zip(assessable, self._assess(assessable), strict=True):
                 if isinstance(assessed, BuildError):
                     self._settle(action, "failed", assessed.problem, assessed.render())
                 elif assessed.decision.do == "run":
@@ -183,6 +186,9 @@ class Build:
                     self._start(replace(assessed, decision=Decision("run", "forced")))
                 else:
                     self._take(assessed)
+
+    def _assess(self, actions: Sequence[ActionId]) -> list[Assessment | BuildError]:
+        return self._shared.screen(self._assessor.assess(actions))
 
     def _obstacle(self, action: ActionId) -> tuple[Outcome, str, str] | None:
         """Why an action can't even be assessed: outcome, reason, error; None where it can."""
@@ -240,7 +246,7 @@ class Build:
             self._settle(action, "failed", reason, error, key=assessment.key, executed=executed)
 
     def _reassess(self, action: ActionId) -> None:
-        (assessed,) = self._assessor.assess([action])
+        (assessed,) = self._assess([action])
         if isinstance(assessed, BuildError):
             self._settle(action, "failed", assessed.problem, assessed.render())
         else:

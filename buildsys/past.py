@@ -40,6 +40,10 @@ class Past:
         gc.enable()
         gc.freeze()
 
+    def under(self, profile: str) -> Mapping[ActionId, Result]:
+        """What holds now under another profile, as `newest` has it for this one."""
+        return self._ask(lambda manifest: manifest.newest(profile))
+
     def find(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, Result]:
         """The result of each key that was made in earlier builds; its artifacts have their file names only.
 

@@ -51,6 +51,12 @@ class Project:
         """The project that `start` lies in: the nearest folder upward that holds `rules/`."""
         return cls(find_root(start), variation)
 
+    def under(self, variation: Variation) -> Project:
+        """The project as it is at the same moment under another variation of its configs."""
+        other = Project(self.root, variation)
+        other.looks, other.tree = self.looks, self.tree
+        return other
+
     def declared(self) -> Declared:
         """All rule files, read and checked. Raises BuildError with file and line."""
         texts = {path: self._text(path) for path in rule_files(self.looks)}
@@ -75,7 +81,7 @@ class Project:
 
     def profiles(self) -> list[str]:
         """`default`, then all profiles that have an overlay for a config, sorted. Raises BuildError like `declared`."""
-        plain = Project(self.root).declared()
+        plain = self.under(AS_WRITTEN).declared()
         named = {profile for config in plain.configs for profile in self._overlays(config)}
         return [DEFAULT_PROFILE, *sorted(named - {DEFAULT_PROFILE})]
 

@@ -22,6 +22,7 @@ from buildsys.plan.decide import reason_of
 from buildsys.preflight import preflight
 from buildsys.prepare import Preparer
 from buildsys.project import Project
+from buildsys.shared import Shared
 from buildsys.spec.graph import FromRule, Graph, Origin, Wanted
 from buildsys.state.files import Files
 from buildsys.state.manifest import Manifest
@@ -100,6 +101,8 @@ class _Surveyor:
         self._files = Files(project.root, past.files, project.looks)
         self._assessor = Assessor(graph, self._preparer, self._files, Store(project.state), past)
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
+        with project.excerpts():
+            self._shared = Shared(project, self._assessor, wanted, past)
         self._keyed: dict[ActionId, Keyed] = {}
         self._held = {action.rule for action in past.newest}
         self._made: dict[Digest, bool] = {}
@@ -113,7 +116,8 @@ class _Surveyor:
                     self._settle(early, ())
                 else:
                     assessable.append(action)
-            for action, assessed in zip(assessable, self._assessor.assess(assessable), strict=True):
+            screened = self._shared.screen(self._assessor.assess(assessable))
+            for action, assessed in zip(assessable, screened, strict=True):
                 self._settle(*self._fate(action, assessed))
 
     def explained(self, target: ActionId | RuleName) -> list[Explained]:

@@ -22,6 +22,7 @@ LAYERS = [
     {"commands", "template"},
     {"prepare", "past"},
     {"assess", "preflight", "staged"},
+    {"shared"},
     {"survey", "execute"},
     {"deliver", "query"},
     {"workshop"},

@@ -155,9 +155,11 @@ class Manifest:
         return {short for (short,) in self._fetch(_SHORT_KEYS)}
 
     def places(self, profile: str) -> list[str]:
-        """Every path at which an output of the profile was ever published."""
+        """Every path at which an output of the profile was ever published, but for those where another's is now."""
         query = """SELECT DISTINCT p.path FROM recorded.places p JOIN recorded.holds h USING (hold_id)
-                   WHERE h.profile = $1 ORDER BY ALL"""
+                   WHERE h.profile = $1 AND p.path NOT IN (
+                       SELECT o.path FROM recorded.places o JOIN recorded.current c USING (hold_id)
+                       WHERE c.profile <> $1) ORDER BY ALL"""
         return [path for (path,) in self._fetch(query, profile)]
 
     def context(self, context: Digest) -> tuple[Part, ...]:

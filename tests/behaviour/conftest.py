@@ -12,7 +12,7 @@ import pytest
 
 from buildsys.build import Options, build
 from buildsys.errors import BuildError
-from buildsys.model import ActionFinished, Event, Outcome
+from buildsys.model import DEFAULT_PROFILE, ActionFinished, Event, Outcome, Variation
 from buildsys.project import Project
 
 
@@ -75,6 +75,8 @@ class Space:
         force: Sequence[str] = (),
         jobs: int = 2,
         keep_going: bool = False,
+        profile: str = DEFAULT_PROFILE,
+        overrides: tuple[tuple[str, str], ...] = (),
         on_event: Callable[[Event], None] | None = None,
     ) -> Built:
         """A build in this process. on_event: called with each event as it comes, in whichever thread."""
@@ -86,7 +88,11 @@ class Space:
                 on_event(event)
 
         try:
-            done = build(Project(self.root), Options(targets, tuple(force), jobs, keep_going), emit)
+            done = build(
+                Project(self.root, Variation(profile, overrides)),
+                Options(targets, tuple(force), jobs, keep_going),
+                emit,
+            )
         except BuildError as error:
             return Built(events, "refused", error)
         return Built(events, done.outcome)
