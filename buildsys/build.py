@@ -44,6 +44,7 @@ from buildsys.prepare import Preparer
 from buildsys.project import Project
 from buildsys.shared import Shared
 from buildsys.spec.graph import Graph, Wanted
+from buildsys.state import logs
 from buildsys.state.files import Files
 from buildsys.state.lock import hold
 from buildsys.state.manifest import Manifest
@@ -352,6 +353,8 @@ class Build:
                 self._emit,
             )
             self._stack.callback(self._workshop.close)
+            if run_id % logs.PRUNED_EVERY == 0:
+                self._stack.callback(logs.prune, self._project.state / "logs", graph.keeping.keep_logs)
         return self._workshop
 
     def _flush(self) -> None:

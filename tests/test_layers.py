@@ -13,13 +13,13 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "buildsys"
 LAYERS = [
     {"__init__", "errors"},
-    {"digest"},
+    {"digest", "phrases"},
     {"model"},
     {"spec", "code"},
     {"plan"},
     {"state", "run"},
     {"project"},
-    {"commands", "template"},
+    {"commands", "template", "collect"},
     {"prepare", "past"},
     {"assess", "preflight", "staged"},
     {"shared"},
@@ -27,7 +27,6 @@ LAYERS = [
     {"deliver", "query"},
     {"workshop"},
     {"build"},
-    {"phrases"},
     {"tally"},
     {"terminal"},
     {"console"},

@@ -17,7 +17,7 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -186,7 +186,7 @@ class ReplyLog:
     # ------------------------------------------------------------ opening
 
     def _open(self) -> None:
-        self._names = sorted(p.name for p in self._folder.glob("*.log") if _SEGMENT_NAME.fullmatch(p.name))
+        self._names = [path.name for path in _segments(self._folder)]
         mode = os.O_RDWR | os.O_APPEND if self._lock_file >= 0 else os.O_RDONLY
         for number, name in enumerate(self._names):
             self._files.append(os.open(self._folder / name, mode))
@@ -311,6 +311,55 @@ class ReplyLog:
             self._pending.clear()
         for waiting in batch:
             waiting.durable.set_exception(error)
+
+
+# ---------------------------------------------------------------- taking replies out
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """The key of every request that was answered, and the bytes that its answers take in the log."""
+    found: dict[str, int] = {}
+    for path in _segments(folder):
+        with path.open("rb") as file:
+            for record in _records(file.fileno(), os.fstat(file.fileno()).st_size):
+                if isinstance(record, _Found):
+                    found[record.key.hex()] = found.get(record.key.hex(), 0) + record.end - record.start
+    return found
+
+
+def forget(folder: Path, keys: Collection[str]) -> None:
+    """Take answers out of the log for good; all else in it stays, damage and newer formats too.
+
+    A segment is replaced at once: after a kill it is as it was or as it should be. Raises BuildError while a build
+    writes the log.
+    """
+    gone = {bytes.fromhex(key) for key in keys}
+    lock = _lock(folder)
+    try:
+        for path in _segments(folder):
+            _rewrite(path, gone)
+        os.fsync(lock)
+    finally:
+        os.close(lock)
+
+
+def _segments(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.log") if _SEGMENT_NAME.fullmatch(path.name))
+
+
+def _rewrite(path: Path, gone: Collection[bytes]) -> None:
+    with path.open("rb") as file:
+        records = list(_records(file.fileno(), os.fstat(file.fileno()).st_size))
+        kept = [one for one in records if isinstance(one, _Gap) or one.version != _VERSION or one.key not in gone]
+        if len(kept) == len(records):
+            return
+        copy = path.with_name(f"{path.name}.rest")
+        with copy.open("wb") as out:
+            for one in kept:
+                out.write(os.pread(file.fileno(), one.end - one.start, one.start))
+            out.flush()
+            os.fsync(out.fileno())
+    os.rename(copy, path)
 
 
 # ---------------------------------------------------------------- records

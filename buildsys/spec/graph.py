@@ -87,6 +87,7 @@ class Graph:
         self.profile = declared.variation.profile
         self.rules = declared.rules
         self.services = declared.services
+        self.keeping = declared.keeping
         self.order: tuple[RuleName, ...] = tuple(_ordered(self))
         self.origins: dict[RuleName, Origin | None] = {}
         for name in self.order:

@@ -337,7 +337,11 @@ class StoreTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         ),
     ] = ""
     keep_logs: Annotated[
-        Count, Meta(description="The logs of this many runs are kept, those of the last ones.", examples=[100])
+        Count,
+        Meta(
+            description="The logs of this many runs are kept, the last ones; of each action the newest log stays.",
+            examples=[100],
+        ),
     ] = 30
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import BuildError
-from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result
+from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result, RuleName
 from buildsys.state.columns import as_given, insert, storable
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.recording import Cells, Counters, Recording, released
@@ -54,6 +54,38 @@ _FOUND = """
     WHERE r.result_id IN (
         SELECT max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key
     ) ORDER BY r.result_id, o.position
+"""
+_NEEDED = """
+    WITH window_start AS (
+        SELECT min(run_id) AS run_id FROM (SELECT run_id FROM recorded.runs ORDER BY run_id DESC LIMIT $1)
+    ), pinned AS (
+        SELECT run_id, profile FROM recorded.runs WHERE run_id IN (SELECT unnest($2::INTEGER[]))
+    ), held AS (
+        SELECT hold_id FROM recorded.current
+        UNION SELECT hold_id FROM recorded.holds, window_start w WHERE holds.run_id >= w.run_id
+        UNION SELECT max(hold_id) FROM recorded.holds h, window_start w
+            WHERE h.run_id <= w.run_id GROUP BY h.profile, h.rule, h.shard
+        UNION SELECT max(hold_id) FROM recorded.holds h JOIN pinned p USING (profile)
+            WHERE h.run_id <= p.run_id GROUP BY p.run_id, h.rule, h.shard
+    )
+    SELECT result_id FROM recorded.holds WHERE hold_id IN (FROM held) AND result_id IS NOT NULL
+    UNION SELECT result_id FROM recorded.results, window_start w WHERE results.run_id >= w.run_id
+    UNION SELECT result_id FROM recorded.results WHERE run_id IN (SELECT run_id FROM pinned)
+"""
+_UNNEEDED_REQUESTS = """
+    SELECT key FROM recorded.requests EXCEPT
+    SELECT q.key FROM recorded.requests q JOIN recorded.results r USING (rule, shard, run_id)
+    WHERE r.result_id IN (SELECT unnest($1::BIGINT[]))
+"""
+_TRIED = """
+    WITH attempts AS (
+        SELECT key, rule, shard, run_id, key <> last(key) OVER (
+            PARTITION BY profile, rule, shard ORDER BY run_id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+        ) AS later
+        FROM recorded.actions WHERE key IS NOT NULL
+    )
+    SELECT key, max_by(rule, run_id), max_by(shard, run_id), bool_and(later) FROM attempts
+    WHERE key IN (SELECT unnest($1)) GROUP BY key
 """
 _IDS = "SELECT key, max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key"
 _PARTS = """
@@ -149,6 +181,32 @@ class Manifest:
         """What the key holds: the parts that its rule shares, then its inputs. Empty where it was never recorded."""
         rows = self._fetch(_PARTS, key)
         return tuple(Part(kind, name, value, as_given(path)) for _, _, kind, name, value, path in rows)
+
+    def needed(self, last_runs: int, pinned: Iterable[int]) -> set[int]:
+        """Ids of the results that hold now in any profile, or did at the end of one of the last or of a pinned run.
+
+        Also those of such a run that never came to hold: their outputs failed a check, and may be checked again.
+        """
+        return {result_id for (result_id,) in self._fetch(_NEEDED, last_runs, list(pinned))}
+
+    def made(self) -> list[tuple[int, RuleName, Digest, bool]]:
+        """Every output that was ever made: id of its result, rule, digest, whether it is a folder."""
+        query = "SELECT result_id, rule, digest, tree FROM recorded.outputs JOIN recorded.results USING (result_id)"
+        return [
+            (result_id, RuleName(rule), Digest(digest), tree) for result_id, rule, digest, tree in self._fetch(query)
+        ]
+
+    def runs(self) -> list[int]:
+        """The numbers of all runs, the newest first."""
+        return [run_id for (run_id,) in self._fetch("SELECT run_id FROM recorded.runs ORDER BY run_id DESC")]
+
+    def unneeded_requests(self, needed: Collection[int]) -> set[str]:
+        """Keys of the requests that results rest on, but none of these."""
+        return {key for (key,) in self._fetch(_UNNEEDED_REQUESTS, list(needed))}
+
+    def tried(self, keys: Sequence[ActionKey]) -> dict[ActionKey, tuple[ActionId, bool]]:
+        """Which action each key was last of, and whether it has been tried under another key since, in that profile."""
+        return {key: (ActionId(rule, shard), later) for key, rule, shard, later in self._fetch(_TRIED, list(keys))}
 
     def short_keys(self) -> set[int]:
         """`short_key` of every key that has a result."""

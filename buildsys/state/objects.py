@@ -10,7 +10,7 @@ import fcntl
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import count
@@ -105,6 +105,28 @@ class Objects:
         """Remove what killed processes left half written."""
         for path in self._new.iterdir():
             path.unlink()
+
+    def sizes(self) -> dict[Digest, int]:
+        """Every object, and its size in bytes."""
+        return {
+            Digest(folder.name + path.name): path.stat().st_size
+            for folder in self._folder.glob("??")
+            for path in folder.iterdir()
+        }
+
+    def forget(self, digests: Collection[Digest]) -> None:
+        """Remove objects for good, and what is remembered of them."""
+        for digest in digests:
+            self.path(digest).unlink(missing_ok=True)
+            self._verified.pop(digest, None)
+        kept = [
+            " ".join([digest, *map(str, stat)]) + "\n"
+            for digest, stat in self._remembered.items()
+            if digest not in digests
+        ]
+        with self._temporary() as temporary:
+            temporary.write_text("".join(kept))
+            os.rename(temporary, self._verified_path)
 
     def _opened(self, digest: Digest) -> BinaryIO:
         try:

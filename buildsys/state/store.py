@@ -1,8 +1,8 @@
 """The content-addressed store: artifacts by digest, verified whenever they are copied out or linked.
 
-Knows nothing of rules, keys or the manifest, and never deletes but a damaged object. A file is one object; a folder is
-its listing and one object a file. The x bit is no part of an object: whoever asks for a file says whether it is
-executable.
+Knows nothing of rules, keys or the manifest, and deletes of itself only a damaged object. A file is one object; a
+folder is its listing and one object a file. The x bit is no part of an object: whoever asks for a file says whether it
+is executable.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import shutil
 import stat as modes
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -132,6 +132,27 @@ class Store:
     def sweep(self) -> None:
         """Remove what killed processes left half written; only for the one process that holds the build lock."""
         self._objects.sweep()
+
+    def sizes(self) -> dict[Digest, int]:
+        """Every object that is there, and its size in bytes."""
+        return self._objects.sizes()
+
+    def objects_of(self, digest: Digest, *, tree: bool) -> set[Digest]:
+        """The objects that an artifact consists of; none where a folder's listing is lost."""
+        if not tree:
+            return {digest}
+        try:
+            return {digest, *_digests(self.listing(digest))}
+        except Damaged:
+            return set()
+
+    def linked(self) -> dict[Digest, Path]:
+        """The folders of links by the artifact that they lead to."""
+        return {Digest(folder.name): folder for folder in self._links.glob("*")}
+
+    def forget(self, digests: Collection[Digest]) -> None:
+        """Remove objects for good; only for the one process that holds the build lock."""
+        self._objects.forget(digests)
 
     def _keep(self, path: Path) -> Artifact:
         artifact, listing = _read(path, self._objects.put)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
+from buildsys.collect import Collector, Keep
 from buildsys.query import sql
+from buildsys.run.replies import sizes
 from tests.behaviour.conftest import Space
 from tests.chat.server import Answer, ChatServer, error_body
 
@@ -171,3 +174,27 @@ def test_replies_of_an_action_that_fails_are_counted_and_kept(chat: Space, serve
     server.plan = lambda asked: Answer()
     assert chat.build("replies").outcome == "done"
     assert len(server.asked) == N + 1
+
+
+def test_only_replies_that_no_result_rests_on_are_ever_removed_and_only_on_request(
+    chat: Space, server: ChatServer
+) -> None:
+    chat.build()
+    configure(chat, server, temperature=0.9)
+    chat.build()
+    n_paid = len(server.asked)
+
+    def collect(keep: Keep) -> None:
+        with closing(Collector(chat.root / ".buildsys")) as collector:
+            collector.collect(collector.plan(keep))
+
+    collect(Keep(1, 30))
+    collect(Keep(2, 30, replies=False))
+    configure(chat, server)
+    chat.build(force=["replies"])
+    assert len(server.asked) == n_paid
+    collect(Keep(1, 30, replies=False))
+    assert len(sizes(chat.root / ".buildsys/replies")) == N
+    configure(chat, server, temperature=0.9)
+    chat.build(force=["replies"])
+    assert len(server.asked) == n_paid + N

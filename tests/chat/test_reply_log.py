@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from buildsys.errors import LOCKED, BuildError
-from buildsys.run.replies import Reply, ReplyLog, request_key
+from buildsys.run.replies import Reply, ReplyLog, forget, request_key, sizes
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "why?"}], "temperature": 1}
 
@@ -314,3 +314,29 @@ def test_the_order_of_a_schema_is_content():
     forth = {**BODY, "response_format": {"reasoning": {}, "answer": {}}}
     back = {**BODY, "response_format": {"answer": {}, "reasoning": {}}}
     assert request_key(forth, "m", 0) != request_key(back, "m", 0)
+
+
+def test_what_is_forgotten_is_gone_and_nothing_else_is(tmp_path: Path) -> None:
+    fill(tmp_path, 20, segment_bytes=600)
+    first = min(tmp_path.glob("*.log"))
+    before = sizes(tmp_path)
+    with first.open("r+b") as file:
+        file.seek(12)
+        file.write(b"damage")
+    (tmp_path / "00000001.log.rest").write_bytes(b"left by a kill")
+    forget(tmp_path, [key_of(n) for n in range(0, 20, 3)])
+    kept = {n for n in range(1, 20) if n % 3}
+    assert sizes(tmp_path) == {key_of(n): before[key_of(n)] for n in kept}
+    assert b"damage" in first.read_bytes()
+    with ReplyLog(tmp_path) as log:
+        assert found(log, 20) == kept
+        log.put(key_of(0), reply_to(0)).result()
+        assert found(log, 20) == {0, *kept}
+
+
+def test_nothing_is_forgotten_while_a_build_writes(tmp_path: Path) -> None:
+    fill(tmp_path, 2)
+    with ReplyLog(tmp_path), pytest.raises(BuildError) as raised:
+        forget(tmp_path, [key_of(0)])
+    assert raised.value.exit_code == LOCKED
+    assert len(sizes(tmp_path)) == 2

@@ -1,0 +1,219 @@
+"""What of a project's state nothing needs any more, why, and its removal.
+
+Joins manifest, store, logs and the log of replies. Only what can be made anew is removed unless it is asked for: an
+object that is gone costs a run, never a result that holds. Each removal stands for itself, so it may be killed at any
+moment. Knows nothing of rules: the manifest says what was made, in all profiles.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from buildsys.digest import Digest
+from buildsys.errors import FAILED, NO_SUCH_TARGET, BuildError
+from buildsys.model import ActionKey, RuleName
+from buildsys.phrases import duration
+from buildsys.run import replies
+from buildsys.state import logs
+from buildsys.state.manifest import Manifest
+from buildsys.state.store import Store
+
+Kind = Literal["store", "links", "frozen", "cache", "staging", "logs", "scratch", "replies"]
+_REMADE: Final[dict[Kind, str]] = {
+    "frozen": "copies of scripts; made anew when a command runs",
+    "cache": "made anew by the next build",
+    "staging": "left by builds that were killed",
+}
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What stays besides that which holds now.
+
+    runs: results and states of this many runs, the last ones. logs: of this many. replies: all of them; else those that
+    results rest on which stay. scratch: folders of actions that may go on from them.
+    """
+
+    runs: int
+    logs: int
+    replies: bool = True
+    scratch: bool = True
+
+
+@dataclass(frozen=True)
+class Unneeded:
+    """Files of one kind that are of no use for one reason. what: whose they are. size: bytes.
+
+    names: paths; of the store digests, of the log of replies the keys of requests.
+    """
+
+    kind: Kind
+    what: str
+    why: str
+    size: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """unneeded: what goes. kept: bytes that stay, by kind."""
+
+    unneeded: tuple[Unneeded, ...]
+    kept: dict[Kind, int]
+
+    @property
+    def size(self) -> int:
+        return sum(one.size for one in self.unneeded)
+
+
+class Collector:
+    """Plans and collects for one project; whoever has one holds the build lock."""
+
+    def __init__(self, state: Path) -> None:
+        """Raises BuildError where the manifest has just been found damaged: what it does not know may be needed."""
+        self._state = state
+        self._store = Store(state)
+        self._manifest = Manifest.open(state)
+        if notices := self._manifest.notices:
+            self._manifest.close()
+            raise BuildError(
+                "the manifest lost some of what it knew, so nobody can say what is needed",
+                facts=[("lost", notice) for notice in notices],
+                hint="`buildsys build` first; then what holds is known again",
+                exit_code=FAILED,
+            )
+
+    def close(self) -> None:
+        self._manifest.close()
+
+    def plan(self, keep: Keep) -> Plan:
+        """What goes and what stays. Changes nothing."""
+        needed = self._manifest.needed(keep.runs, self.pinned())
+        kept: dict[Kind, int] = {}
+        unneeded = [*self._of_store(needed, keep, kept), *self._of_logs(keep, kept)]
+        unneeded += self._of_scratch(keep, kept)
+        unneeded += self._of_replies(needed, keep, kept)
+        for kind, why in _REMADE.items():
+            found = [str(path) for path in (self._state / kind).glob("*")]
+            unneeded.append(Unneeded(kind, "", why, sum(map(_size, found)), tuple(found)))
+        return Plan(tuple(one for one in unneeded if one.names), kept)
+
+    def collect(self, plan: Plan) -> None:
+        """Remove what the plan says. Links go before the objects that they lead to."""
+        self._store.sweep()
+        for one in sorted(plan.unneeded, key=lambda one: one.kind == "store"):
+            match one.kind:
+                case "store":
+                    self._store.forget([Digest(name) for name in one.names])
+                case "replies":
+                    replies.forget(self._state / "replies", one.names)
+                case "logs":
+                    for name in one.names:
+                        logs.remove(Path(name))
+                case _:
+                    for name in one.names:
+                        _remove(Path(name))
+
+    # ------------------------------------------------------------ pinned runs
+
+    def pinned(self) -> list[int]:
+        """The runs that a user wants kept, sorted."""
+        try:
+            return sorted({int(line) for line in self._pins.read_text().split()})
+        except FileNotFoundError:
+            return []
+
+    def pin(self, runs: Iterable[int], *, no_more: Iterable[int] = ()) -> None:
+        """Keep the state at the end of each of these runs, until it is said that it is no more to be kept."""
+        known = self._manifest.runs()
+        for run in [*runs, *no_more]:
+            if run not in known:
+                hint = f"the last one is {known[0]}" if known else "nothing was built here yet"
+                raise BuildError(f"there is no run {run}", hint=hint, exit_code=NO_SUCH_TARGET)
+        pinned = sorted({*self.pinned(), *runs}.difference(no_more))
+        temporary = self._pins.with_suffix(".tmp")
+        temporary.write_text("".join(f"{run}\n" for run in pinned))
+        temporary.replace(self._pins)
+
+    @property
+    def _pins(self) -> Path:
+        return self._state / "pinned_runs"
+
+    # ------------------------------------------------------------ kinds
+
+    def _of_store(self, needed: Collection[int], keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+        sizes = self._store.sizes()
+        live: set[Digest] = set()
+        dead: dict[RuleName, set[Digest]] = {}
+        for result_id, rule, digest, tree in self._manifest.made():
+            objects = self._store.objects_of(digest, tree=tree)
+            if result_id in needed:
+                live |= objects
+            else:
+                dead.setdefault(rule, set()).update(objects)
+        gone = set(sizes).difference(live)
+        kept["store"] = sum(sizes[digest] for digest in live if digest in sizes)
+        told: set[Digest] = set()
+        for rule, objects in dead.items():
+            mine = (objects & gone) - told
+            told |= mine
+            yield _objects(rule, f"results that neither hold now nor did in the last {keep.runs} runs", mine, sizes)
+        yield _objects("", "no result names them", gone - told, sizes)
+        stale = [str(folder) for digest, folder in self._store.linked().items() if digest not in live]
+        yield Unneeded("links", "", "lead to what no result needs", sum(map(_size, stale)), tuple(stale))
+
+    def _of_logs(self, keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+        folder = self._state / "logs"
+        found = [str(log) for log in logs.outdated(folder, keep.logs)]
+        size = sum(map(_size, found))
+        kept["logs"] = _size(str(folder)) - size
+        why = f"of runs before the last {keep.logs}; the newest of each action stays"
+        yield Unneeded("logs", "", why, size, tuple(found))
+
+    def _of_scratch(self, keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+        """A folder each: they may be all that is left of hours of work."""
+        folders = {ActionKey(folder.name): folder for folder in (self._state / "scratch").glob("*")}
+        tried = self._manifest.tried(list(folders)) if folders else {}
+        kept["scratch"] = 0
+        for key, folder in folders.items():
+            action, later = tried.get(key, ("an action that was killed", False))
+            size = _size(str(folder))
+            if keep.scratch and not later:
+                kept["scratch"] += size
+                continue
+            age = duration(time.time() - folder.stat().st_mtime)
+            why = f"last used {age} ago" + ("; it was tried under another key since" if later else "")
+            yield Unneeded("scratch", str(action), why, size, (str(folder),))
+
+    def _of_replies(self, needed: Collection[int], keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+        sizes = replies.sizes(self._state / "replies")
+        kept["replies"] = sum(sizes.values())
+        if not keep.replies:
+            keys = sorted(self._manifest.unneeded_requests(needed) & set(sizes))
+            size = sum(sizes[key] for key in keys)
+            kept["replies"] -= size
+            yield Unneeded("replies", "", "paid for, but no result that stays rests on them", size, tuple(keys))
+
+
+def _objects(what: str, why: str, digests: Collection[Digest], sizes: dict[Digest, int]) -> Unneeded:
+    return Unneeded("store", what, why, sum(sizes[digest] for digest in digests), tuple(sorted(digests)))
+
+
+def _size(path: str) -> int:
+    """Bytes of a file, or of all below a folder; links count as what they are."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        return os.lstat(path).st_size
+    return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
