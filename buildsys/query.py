@@ -121,6 +121,15 @@ def history(root: Path, profile: str, action: ActionId, *, limit: int = 10) -> l
         return [Attempt(*row) for row in con.execute(query, [profile, *action, limit]).fetchall()]
 
 
+def shards_built(root: Path, profile: str) -> dict[RuleName, int]:
+    """How many shards of each rule that has or makes shards hold now; nothing where nothing was built yet."""
+    if not snapshot_path(root / ".buildsys").exists():
+        return {}
+    query = "SELECT rule, count(DISTINCT shard) FROM artifacts WHERE profile = $1 AND shard <> '' GROUP BY rule"
+    with connect(root) as con:
+        return {RuleName(rule): n for rule, n in con.execute(query, [profile]).fetchall()}
+
+
 def explained(query: str, text: str) -> BuildError:
     """DuckDB's message: "Binder Error: what is wrong! Candidates ...", then the line with a pointer below it."""
     pointer = _POINTER.search(text)

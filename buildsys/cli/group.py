@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "sql": "Ask the manifest, and all outputs that are tables, with SQL.",
     "lineage": "Say what a file was made from, or what was made from it.",
     "log": "Show what an action printed when it ran last.",
+    "graph": "Draw which rule needs which.",
     "gc": "Remove what nothing needs any more.",
     "schema": "Print the JSON Schema of rule files, for editors.",
     "completion": "Print the code that makes a shell complete buildsys.",
