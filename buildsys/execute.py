@@ -322,7 +322,8 @@ class Executor:
         command = command.replace("'{port}'", "{port}")
         began = time.monotonic()
         env = preparer.service_environment(service)
-        url = self._services.start(service.name, key, command, env, service.ready, service.ready_timeout_s)
+        timeout_s = service.ready_timeout_s
+        url = self._services.start(service.name, key, command, env, service.ready, timeout_s, keep=service.keep)
         with self._lock:
             is_new = url not in self._urls
             self._urls.add(url)

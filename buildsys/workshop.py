@@ -15,6 +15,7 @@ from buildsys.deliver import Delivery
 from buildsys.execute import Executor
 from buildsys.model import Event
 from buildsys.project import Project
+from buildsys.run.kept import KEPT
 from buildsys.run.services import Services
 from buildsys.run.workers import Workers
 from buildsys.state.files import Files
@@ -63,7 +64,7 @@ class Workshop:
         staging.mkdir(parents=True)
         store.sweep()
         workers = Workers(project.root, _WORKERS_A_JOB * jobs)
-        services = Services(project.root, project.state / "logs" / str(run_id))
+        services = Services(project.root, project.state / "logs" / str(run_id), project.state / KEPT)
         delivery_pool = ThreadPoolExecutor(_DELIVERY_THREADS, thread_name_prefix="delivery")
         return cls(
             run_id=run_id,

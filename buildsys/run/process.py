@@ -155,7 +155,7 @@ class Zygote:
         code = self._process.returncode
         return BuildError(
             f"the interpreter {self.python} can't start workers",
-            facts=[("ended with", "no answer" if code is None else _exit(code))],
+            facts=[("ended with", "no answer" if code is None else exit_text(code))],
             excerpt="\n".join(said[-SAID_LINES:]),
             hint="workers need Python 3.11 or later, with modules that import without crashing",
             exit_code=FAILED,
@@ -207,10 +207,10 @@ def _ended(data: bytes) -> Ended:
     if len(data) < ENDED.size:
         return Ended("lost (the process that watches over it was killed)")
     status, cpu_s, max_rss = ENDED.unpack(data)
-    return Ended(_exit(os.waitstatus_to_exitcode(status)), cpu_s, max_rss)
+    return Ended(exit_text(os.waitstatus_to_exitcode(status)), cpu_s, max_rss)
 
 
-def _exit(code: int) -> str:
+def exit_text(code: int) -> str:
     """An exit code as people read it; negative for a signal, as subprocess has it."""
     if code == 0:
         return ""

@@ -1,5 +1,7 @@
 """Servers that actions need: started once, waited for until they answer, ended with the build however it ends.
 
+A kept one stays (`kept`, `keeper`), and is taken over by the next build that needs a server of its key.
+
 Knows nothing of rules or of what a server is asked; the key that says when one must be started anew comes from outside.
 """
 
@@ -19,10 +21,10 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from buildsys.errors import FAILED, INTERRUPTED, BuildError
+from buildsys.run import keeper
+from buildsys.run.kept import END_S, Kept, KeptServer, find, log_path
 from buildsys.run.process import COMMANDS, Child, Ended, Zygote, kill_together
 
-END_S = 3.0
-"""From SIGTERM to SIGKILL."""
 FIRST_POLL_S, LAST_POLL_S = 0.01, 0.25
 ANSWER_S = 2.0
 LOG_LINES = 15
@@ -34,15 +36,16 @@ _open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 class _Service:
     """One server: its process once there is one, and in time its address or why there is none.
 
-    again: it stands in for one of the same key that ended.
+    keep: it stays when the build ends. again: it stands in for one of the same key that ended.
     """
 
-    def __init__(self, name: str, key: str, *, again: bool) -> None:
+    def __init__(self, name: str, key: str, *, keep: bool, again: bool) -> None:
         self.name = name
         self.key = key
+        self.keep = keep
         self.again = again
         self.command = ""
-        self.child: Child | None = None
+        self.child: Child | KeptServer | None = None
         self.url: Future[str] = Future()
         self._lock = threading.Lock()
 
@@ -50,6 +53,11 @@ class _Service:
         """How its process ended; None while it runs, or where there is none."""
         with self._lock:
             return self.child.wait(0) if self.child else None
+
+    @property
+    def stays(self) -> bool:
+        """It is up to the user to end it."""
+        return isinstance(self.child, KeptServer)
 
     def was_up(self) -> bool:
         return self.url.done() and self.url.exception() is None
@@ -67,11 +75,15 @@ class _Service:
 
 
 class Services:
-    """The servers of one build. Thread-safe. root: their working folder. logs: where `NAME.log` of each goes."""
+    """The servers of one build. Thread-safe.
 
-    def __init__(self, root: Path, logs: Path) -> None:
+    root: their working folder. logs: where `NAME.log` of each goes. kept: the folder of those that stay: records, logs.
+    """
+
+    def __init__(self, root: Path, logs: Path, kept: Path) -> None:
         self._root = root.resolve()
         self._logs = logs.resolve()
+        self._kept = kept.resolve()
         self._lock = threading.Lock()
         self._services: dict[str, _Service] = {}
         self._all: list[_Service] = []
@@ -87,13 +99,17 @@ class Services:
         env: Mapping[str, str],
         ready: str,
         timeout_s: float,
+        *,
+        keep: bool = False,
     ) -> str:
         """The base URL of a server that is ready, `http://127.0.0.1:PORT`.
 
         Started by the first caller with this key, while the others wait; one of this name with another key is ended
         first. One that was ready and has ended is started again, once. command: a shell text with `{port}`, or a
-        function of the port. ready: a URL with `{port}` that answers 200 once the server is up. Raises BuildError, for
-        every caller, where the server dies or does not come up; after `cancel` with the exit code INTERRUPTED.
+        function of the port. ready: a URL with `{port}` that answers 200 once the server is up. keep: it stays when
+        these services are closed. One that was left running is used, if it has this key, and stays in any case, as
+        does what takes its place. Raises BuildError, for every caller, where the server dies or does not come up;
+        after `cancel` with the exit code INTERRUPTED.
         """
         with self._lock:
             previous = self._services.get(name)
@@ -102,7 +118,7 @@ class Services:
             if previous and same and (not again or previous.again):
                 service, mine = previous, False
             else:
-                service, mine = _Service(name, key, again=again), True
+                service, mine = _Service(name, key, keep=keep or bool(previous and previous.keep), again=again), True
                 self._services[name] = service
                 self._all.append(service)
         if mine:
@@ -127,28 +143,31 @@ class Services:
         return None
 
     def cancel(self) -> None:
-        """Ask all servers to end, without waiting for it; no more are started."""
+        """Ask all servers to end, but for those that stay, without waiting for it; no more are started."""
         with self._lock:
             self._end_by = self._end_by or time.monotonic() + END_S
             self._closed = True
-        for service in self._all:
+        for service in self._passing():
             service.signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End all servers now."""
+        """End all servers now, but for those that stay."""
         with self._lock:
             self._closed = True
             zygotes = [self._zygote] if self._zygote else []
-        kill_together(zygotes, [service.child for service in self._all if service.child])
+        kill_together(zygotes, [child for service in self._all if isinstance(child := service.child, Child)])
 
     def close(self) -> None:
-        """End all servers: SIGTERM to their process groups, SIGKILL three seconds later."""
+        """End all servers, but for those that stay: SIGTERM to their process groups, SIGKILL three seconds later."""
         self.cancel()
         for service in self._all:
             service.url.exception()
-        _end(self._all, self._end_by)
+        _end(self._passing(), self._end_by)
         if self._zygote:
             self._zygote.close()
+
+    def _passing(self) -> list[_Service]:
+        return [service for service in self._all if not service.stays]
 
     def _launch(
         self,
@@ -158,30 +177,65 @@ class Services:
         ready: str,
         timeout_s: float,
     ) -> str:
+        if (kept := find(self._kept, service.name)) and not kept.gone:
+            service.keep = True
+            if self._takes_over(service, kept, ready, timeout_s):
+                return kept.url
+            self._end_kept(kept)
         port = _free_port()
         service.command = command(port) if callable(command) else command.replace("{port}", str(port))
         log = self._log(service)
         log.parent.mkdir(parents=True, exist_ok=True)
         if not service.again:
             log.write_bytes(b"")
-        service.child = self._execute(service.command, env, log)
+        service.child = self._execute(service, port, env)
         try:
             self._wait_until_ready(service, ready.replace("{port}", str(port)), timeout_s)
         except BaseException:
-            _end([service], self._end_by or time.monotonic() + END_S)
+            if not (service.stays and self._closed):
+                _end([service], self._end_by or time.monotonic() + END_S)
             raise
         return f"http://127.0.0.1:{port}"
 
-    def _log(self, service: _Service) -> Path:
-        return self._logs / f"{service.name}.log"
+    def _takes_over(self, service: _Service, kept: Kept, ready: str, timeout_s: float) -> bool:
+        """Whether a server that was left running serves; one that was still loading gets the rest of its time."""
+        if kept.key != service.key or not kept.up:
+            return False
+        service.command = kept.command
+        service.child = KeptServer(self._kept, kept)
+        left_s = max(kept.since + timeout_s - time.time(), ANSWER_S)
+        try:
+            self._wait_until_ready(service, ready.replace("{port}", str(kept.port)), left_s)
+        except BuildError as error:
+            if error.exit_code == INTERRUPTED:
+                raise
+            return False
+        return True
 
-    def _execute(self, command: str, env: Mapping[str, str], log: Path) -> Child:
+    def _end_kept(self, kept: Kept) -> None:
+        if not kept.end():
+            raise BuildError(
+                f'the server of service "{kept.name}" that was left running does not end',
+                facts=[("process", str(kept.server.pid)), ("command", kept.command), ("log", kept.log)],
+                hint="it has been sent SIGKILL; the next build starts another one when it is gone",
+                exit_code=FAILED,
+            )
+
+    def _log(self, service: _Service) -> Path:
+        return log_path(self._kept, service.name) if service.keep else self._logs / f"{service.name}.log"
+
+    def _execute(self, service: _Service, port: int, env: Mapping[str, str]) -> Child | KeptServer:
+        argv = ["/bin/sh", "-c", service.command]
         with self._lock:
             if self._closed:
                 raise _cancelled()
+            if service.keep:
+                name, key = service.name, service.key
+                kept = keeper.start(name, key, port, service.command, argv, env, self._root, self._kept)
+                return KeptServer(self._kept, kept)
             if self._zygote is None:
                 self._zygote = Zygote(sys.executable, os.environ, self._root, COMMANDS)
-            return self._zygote.execute(["/bin/sh", "-c", command], env, self._root, log)
+            return self._zygote.execute(argv, env, self._root, self._log(service))
 
     def _wait_until_ready(self, service: _Service, url: str, timeout_s: float) -> None:
         assert service.child
@@ -223,7 +277,11 @@ class Services:
         return [("command", service.command), ("log", os.path.relpath(self._log(service), self._root))]
 
     def _last_lines(self, service: _Service) -> str:
-        return "\n".join(self._log(service).read_text(errors="replace").splitlines()[-LOG_LINES:])
+        try:
+            text = self._log(service).read_text(errors="replace")
+        except OSError:  # One that was left running may have outlived its log.
+            return ""
+        return "\n".join(text.splitlines()[-LOG_LINES:])
 
 
 def _cancelled() -> BuildError:

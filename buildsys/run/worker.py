@@ -158,7 +158,7 @@ class Zygote:
             self.fork(status, lambda: _serve_calls(conn))
             conn.close()
         else:
-            self.fork(status, lambda: _execute(request))
+            self.fork(status, lambda: execute(request))
 
     def preload(self, names: Sequence[str]) -> None:
         for name in names:
@@ -216,7 +216,7 @@ class Zygote:
             report = self.children.pop(pid, None)
             if report is None:
                 continue  # A module that was imported here has left it, or an action has.
-            _signal_group(pid, signal.SIGKILL)
+            signal_group(pid, signal.SIGKILL)
             with contextlib.suppress(OSError):
                 os.write(report, ENDED.pack(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT))
             os.close(report)
@@ -224,37 +224,37 @@ class Zygote:
     def end_all(self) -> None:
         groups = list(self.children)
         for pid in groups:
-            _signal_group(pid, signal.SIGTERM)
+            signal_group(pid, signal.SIGTERM)
         deadline = time.monotonic() + GRACE_S
         while self.children and time.monotonic() < deadline:
             self.reap()
             time.sleep(0.01)
         for pid in groups:
-            _signal_group(pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            while orphans := _own_children():
-                for pid in orphans:
-                    os.kill(pid, signal.SIGKILL)
-                os.waitpid(-1, 0)
+            signal_group(pid, signal.SIGKILL)
+        end_orphans()
 
 
-def _adopt_orphans() -> None:
+def adopt_orphans() -> None:
     """Become the parent of all that loses its own below here, in whatever group or session, where Linux lets us."""
     with contextlib.suppress(AttributeError):
         _native().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _own_children() -> list[int]:
-    lists = Path("/proc/self/task").glob("*/children")
-    return [int(pid) for one in lists for pid in one.read_text().split()]
+def end_orphans() -> None:
+    """Kill all that is left below this process, where Linux tells."""
+    with contextlib.suppress(OSError):
+        while orphans := " ".join(one.read_text() for one in Path("/proc/self/task").glob("*/children")).split():
+            for pid in orphans:
+                os.kill(int(pid), signal.SIGKILL)
+            os.waitpid(-1, 0)
 
 
-def _signal_group(pid: int, number: int) -> None:
+def signal_group(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 
 
-def _execute(request: Message) -> int:
+def execute(request: Message) -> int:
     # Python ignores these two; a command expects them as a shell would leave them.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
@@ -589,7 +589,7 @@ def main() -> None:
     # environment, without this.
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     gc.disable()
-    _adopt_orphans()  # Loads the C library too, once for all workers.
+    adopt_orphans()  # Loads the C library too, once for all workers.
     Zygote(control).serve()
     os._exit(0)  # Python's own end would take apart all that was imported.
 

@@ -304,8 +304,9 @@ class ServiceTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
         bool,
         Meta(
             description=(
-                "Whether the server is left running after a build, for the next one to use; see `buildsys service`. "
-                "It is started anew where its key has changed."
+                "Whether the server is left running after a build, also after one that failed or was interrupted, "
+                "for the next one to use. It is started anew where its key has changed, where it has ended, and where "
+                "it no longer answers."
             ),
             examples=[True],
         ),

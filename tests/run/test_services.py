@@ -18,49 +18,17 @@ import pytest
 from buildsys.errors import FAILED, INTERRUPTED, BuildError
 from buildsys.run.services import Services
 from tests.run.conftest import Space, alive, within
+from tests.run.servers import ENV, READY, SERVER, command, pids
 
 pytestmark = pytest.mark.timeout(60)
-
-SERVER = """
-    import http.server, os, signal, sys, time
-
-    port, stubborn, status = int(sys.argv[1]), sys.argv[2] == "stubborn", int(sys.argv[3])
-    with open("pids.txt", "a") as file:
-        file.write(f"{os.getpid()}\\n")
-    if stubborn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    print("loading", os.environ.get("WORD"), flush=True)
-    born = time.monotonic()
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            ready = time.monotonic() > born + 0.1
-            self.send_response(status if ready else 503)
-            self.end_headers()
-
-        def log_message(self, *args): pass
-
-    http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
-"""
-READY = "http://127.0.0.1:{port}/health"
-ENV = {"PATH": "/usr/bin:/bin", "WORD": "weights"}
 
 
 @pytest.fixture
 def services(space: Space) -> Iterator[Services]:
     space.write("server.py", SERVER)
-    services = Services(space.root, space.root / "logs")
+    services = Services(space.root, space.root / "logs", space.root / "kept")
     yield services
     services.close()
-
-
-def command(kind: str = "meek", status: int = 200) -> str:
-    return f"{sys.executable} server.py {{port}} {kind} {status}"
-
-
-def pids(space: Space) -> list[int]:
-    assert within(10, (space.root / "pids.txt").exists)
-    return [int(line) for line in (space.root / "pids.txt").read_text().split()]
 
 
 def test_a_service_is_up_when_it_is_handed_out(space: Space, services: Services) -> None:
@@ -214,7 +182,7 @@ BUILDER = """
 
     root = Path(sys.argv[1])
     ready = "http://127.0.0.1:{port}/health"
-    services = Services(root, root / "logs")
+    services = Services(root, root / "logs", root / "kept")
     services.start("model", "key", sys.argv[2], {"PATH": "/usr/bin:/bin"}, ready, 20)
     (root / "up").touch()
     time.sleep(1000)
