@@ -258,13 +258,14 @@ class Build:
         assert assessment.result is not None
         action, outputs = assessment.action, assessment.result.outputs
         checked = not assessment.unchecked
+        unmeasured = self._past.unmeasured(assessment.prepared.rule, outputs)
         reuse = assessment.decision.do == "reuse"
-        if reuse and checked and self._past.newest.get(action) == assessment.result:
+        if reuse and checked and not unmeasured and self._past.newest.get(action) == assessment.result:
             self._settle(action, "reused", assessment.decision.reason, key=assessment.key, outputs=outputs)
             return
         then = self._when_delivered(assessment, "reused" if reuse else "restored", Executed())
         self._n_busy += 1
-        self._open_workshop().delivery.deliver_known(assessment, outputs, checked, then)
+        self._open_workshop().delivery.deliver_known(assessment, outputs, checked, unmeasured, then)
 
     def _when_delivered(
         self, assessment: Assessment, outcome: Outcome, executed: Executed

@@ -11,12 +11,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor as Pool
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 from buildsys.assess import Assessment
 from buildsys.errors import BuildError
 from buildsys.execute import Executed
+from buildsys.measured import measured
 from buildsys.model import CheckFinished, CheckVerdict, Event, Made, Notice
 from buildsys.run.checks import Cancelled, Checks
 from buildsys.state.files import Files
@@ -74,6 +76,7 @@ class Delivery:
         rows: list[Row] = [
             Context(assessment.prepared.context, assessment.prepared.parts),
             self._result_row(assessment, executed),
+            *executed.metrics,
             *self._request_rows(assessment, executed),
         ]
         staged = dict(zip(executed.outputs, executed.staged, strict=True))
@@ -82,9 +85,17 @@ class Delivery:
         else:
             self._hold(assessment, executed.outputs, staged, rows, then)
 
-    def deliver_known(self, assessment: Assessment, outputs: tuple[Made, ...], checked: bool, then: Then) -> None:
-        """What an earlier run made and the store still has. checked: its checks are known to hold."""
-        if checked:
+    def deliver_known(
+        self, assessment: Assessment, outputs: tuple[Made, ...], checked: bool, unmeasured: Sequence[Made], then: Then
+    ) -> None:
+        """What an earlier run made and the store still has.
+
+        checked: its checks are known to hold. unmeasured: outputs whose metrics were never read.
+        """
+        if unmeasured:
+            go_on = partial(self.deliver_known, assessment, outputs, checked, (), then)
+            self._in_pool(partial(self._measure, assessment, unmeasured, go_on), outputs, then)
+        elif checked:
             self._hold(assessment, outputs, {}, [], then)
         else:
             self._check(assessment, outputs, {}, then)
@@ -92,6 +103,14 @@ class Delivery:
     def cancel(self) -> None:
         """Stop the checks that run; what is recorded and checked by now is still put in its place."""
         self._checks.cancel()
+
+    def _measure(self, assessment: Assessment, unmeasured: Sequence[Made], go_on: Callable[[], None]) -> None:
+        root = self._files.root
+        links = [self._store.link_or_heal(made.artifact, _name(made), root / made.artifact.path) for made in unmeasured]
+        rows, flaws = measured(assessment.prepared.rule, zip(unmeasured, links, strict=True))
+        for flaw in flaws:
+            self._emit(Notice("warning", flaw))
+        self._recorder.record(rows, go_on)
 
     def _check(
         self, assessment: Assessment, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then

@@ -19,6 +19,7 @@ from buildsys.code.slice import Slice
 from buildsys.commands import command_values, fill_command, freeze
 from buildsys.digest import digest_of
 from buildsys.errors import INTERRUPTED, BuildError
+from buildsys.measured import measured
 from buildsys.model import (
     Artifact,
     Event,
@@ -39,6 +40,7 @@ from buildsys.run.services import Services
 from buildsys.run.workers import CANCELLED, Job, JobResult, Workers
 from buildsys.staged import targets, written
 from buildsys.state.files import Files
+from buildsys.state.rows import MetricsRow
 from buildsys.state.store import Damaged, Store
 
 _LAST_LINES = 25
@@ -51,7 +53,7 @@ class Executed:
 
     outputs: stored, with the paths where they belong. staged: their files, in the same order.
     moved: a source file that changed while the action ran: its result is of no known inputs and must not be recorded.
-    started: seconds since 1970. identity, requests: of a chat action.
+    started: seconds since 1970. identity, requests: of a chat action. metrics: numbers of its outputs.
     """
 
     outputs: tuple[Made, ...] = ()
@@ -65,6 +67,7 @@ class Executed:
     summary: str = ""
     identity: str = ""
     requests: tuple[Asked, ...] = ()
+    metrics: tuple[MetricsRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ class Executor:
         return next((seen.path for bound in inputs for seen in bound.seen if not self._files.unmoved(seen)), "")
 
     def _stored(self, assessment: Assessment, paths: Mapping[str, Path], done: Executed) -> Executed:
-        """Every declared output into the store."""
+        """Every declared output into the store, and its numbers read where they are metrics."""
         outputs: list[Made] = []
         staged: list[Path] = []
         for output in assessment.prepared.rule.outputs:
@@ -178,7 +181,10 @@ class Executor:
                 where = self._assessor.output_path(assessment.action, output.name, shard)
                 outputs.append(Made(output.name, shard, replace(self._store.put(path), path=where)))
                 staged.append(path)
-        return replace(done, outputs=tuple(outputs), staged=tuple(staged))
+        metrics, flaws = measured(assessment.prepared.rule, zip(outputs, staged, strict=True))
+        for flaw in flaws:
+            self._emit(Notice("warning", flaw))
+        return replace(done, outputs=tuple(outputs), staged=tuple(staged), metrics=tuple(metrics))
 
     # ------------------------------------------------------------ the three kinds of rules
 
@@ -272,13 +278,7 @@ class Executor:
         return paths if bound.many else paths[0]
 
     def _link(self, artifact: Artifact, name: str) -> Path:
-        """A path onto the artifact's bytes; the copy in the workspace mends the store where that has lost them."""
-        try:
-            return self._store.link(artifact, name)
-        except Damaged:
-            if not self._store.heal(artifact, self._root / artifact.path):
-                raise
-            return self._store.link(artifact, name)
+        return self._store.link_or_heal(artifact, name, self._root / artifact.path)
 
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self._root)

@@ -6,13 +6,14 @@ Knows who may be asked (the recorder of a running build, or a snapshot), and not
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol, TypeVar
 
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, Part, Result
+from buildsys.model import ActionId, ActionKey, Made, Part, Result, Rule
 from buildsys.state.files import Row
 from buildsys.state.manifest import Manifest, short_key
+from buildsys.state.recording import Measured
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ class Past:
         gc.disable()
         self.newest: Mapping[ActionId, Result] = ask(lambda manifest: manifest.newest(profile))
         self._made: set[int] | None = None
+        self._measured: Set[Measured] | None = None
         self.files: Mapping[str, Row] = ask(lambda manifest: manifest.known_files())
         gc.enable()
         gc.freeze()
@@ -58,6 +60,16 @@ class Past:
     def passed(self, keys: Sequence[Digest]) -> set[Digest]:
         """Those keys of checks that are known to hold."""
         return self._ask(lambda manifest: manifest.passed(keys)) if keys else set()
+
+    def unmeasured(self, rule: Rule, outputs: Sequence[Made]) -> tuple[Made, ...]:
+        """Those outputs that the rule has declared as metrics since they were made: their numbers were never read."""
+        declared = [made for made in outputs if made.name in rule.metrics and not rule.ephemeral]
+        if not declared:
+            return ()
+        if self._measured is None:
+            self._measured = self._ask(lambda manifest: manifest.measured())
+        known = self._measured
+        return tuple(made for made in declared if (rule.name, made.name, made.artifact.digest) not in known)
 
     def context(self, context: Digest) -> tuple[Part, ...]:
         """The parts that the keys of a rule's actions shared."""

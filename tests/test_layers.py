@@ -21,7 +21,7 @@ LAYERS = [
     {"project"},
     {"commands", "template", "collect"},
     {"prepare", "past"},
-    {"assess", "preflight", "staged"},
+    {"assess", "measured", "preflight", "staged"},
     {"shared"},
     {"survey", "execute"},
     {"deliver", "query"},

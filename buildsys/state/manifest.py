@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from buildsys.errors import BuildError
 from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result, RuleName
 from buildsys.state.columns import as_given, insert, storable
 from buildsys.state.files import Row as KnownRow
-from buildsys.state.recording import Cells, Counters, Recording, released
+from buildsys.state.recording import Cells, Counters, Measured, Recording, released
 from buildsys.state.rows import OutputTable, Row
 from buildsys.state.schema import MIGRATIONS
 from buildsys.state.snapshot import (
@@ -112,6 +112,7 @@ _LARGEST = """
     SELECT coalesce((SELECT max(result_id) FROM recorded.results), 0),
         coalesce((SELECT max(hold_id) FROM recorded.holds), 0), coalesce((SELECT max(file_id) FROM recorded.files), 0)
 """
+_MEASURED = "SELECT DISTINCT rule, output, digest FROM recorded.metrics"
 _BEGIN_RUN = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[], $6::VARCHAR[]"
 _NEXT_RUN = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"
 _TABLES = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'recorded' ORDER BY ALL"
@@ -130,6 +131,7 @@ class Manifest:
         self._state = state
         self._is_live = is_live
         self._run: tuple[Any, ...] | None = None
+        self._measured: set[Measured] | None = None
         self._take(con)
 
     @classmethod
@@ -242,14 +244,22 @@ class Manifest:
                    GROUP BY key HAVING max_by(passed, recorded.checks.rowid)"""
         return {Digest(key) for (key,) in self._fetch(query, list(keys))} if keys else set()
 
+    def measured(self) -> Set[Measured]:
+        """The bytes whose numbers are recorded."""
+        if self._measured is None:
+            self._measured = set(self._fetch(_MEASURED))
+        return self._measured
+
     def commit(self, rows: Iterable[Row]) -> None:
         """Append the rows, in one transaction; when this returns they outlast a kill.
 
         A Hold's key must be that of a result in the same commit, or in an earlier one.
         """
-        recording = Recording(rows, self._counters, self._contexts, self._ids_of)
+        recording = Recording(rows, self._counters, self._contexts, self.measured, self._ids_of)
         self._append(recording.tables)
         self._contexts |= recording.contexts
+        if self._measured is not None:
+            self._measured |= recording.measured
 
     def release(self, profile: str, actions: Iterable[ActionId]) -> None:
         """These actions hold nothing from now on: no rule makes them any more."""
@@ -294,6 +304,7 @@ class Manifest:
         self._counters = Counters(result_id=result_id, hold_id=hold_id, file_id=file_id)
         contexts = con.execute("SELECT DISTINCT context FROM recorded.contexts").fetchall()
         self._contexts = {Digest(context) for (context,) in contexts}
+        self._measured = None
         self._shown: dict[OutputTable, int] = {}
 
     def _published(self) -> str:

@@ -13,10 +13,12 @@ from operator import attrgetter
 from typing import Any
 
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey
-from buildsys.state.rows import ActionRow, CheckRow, Context, FileRow, Hold, RequestRow, ResultRow, Row
+from buildsys.model import ActionId, ActionKey, RuleName
+from buildsys.state.rows import ActionRow, CheckRow, Context, FileRow, Hold, MetricsRow, RequestRow, ResultRow, Row
 
 Cells = tuple[Any, ...]
+Measured = tuple[RuleName, str, Digest]
+"""Rule, output and digest of the bytes whose numbers are recorded."""
 
 _usage = attrgetter("wall_s", "cpu_s", "max_rss", "requests_sent", "requests_reused")
 _artifact = attrgetter("path", "digest", "size", "executable", "tree")
@@ -36,7 +38,7 @@ class Counters:
 class Recording:
     """The rows of one commit.
 
-    tables: table name -> rows. contexts: those that are new with it.
+    tables: table name -> rows. contexts, measured: those that are new with it.
     """
 
     def __init__(
@@ -44,12 +46,17 @@ class Recording:
         rows: Iterable[Row],
         counters: Counters,
         contexts: Collection[Digest],
+        measured: Callable[[], Collection[Measured]],
         result_ids: Callable[[list[ActionKey]], Mapping[ActionKey, int]],
     ) -> None:
-        """contexts: those that are recorded. result_ids: gives the ids of results that are recorded, by key."""
+        """contexts: those that are recorded.
+
+        measured, result_ids: asked only where it matters, for what is recorded, and for the ids of results by key.
+        """
         self.tables: defaultdict[str, list[Cells]] = defaultdict(list)
         self._result_ids: dict[ActionKey, int] = {}
         self.contexts: set[Digest] = set()
+        self.measured: set[Measured] = set()
         self._counters = counters
         holds = []
         for row in rows:
@@ -60,6 +67,8 @@ class Recording:
                     holds.append(row)
                 case Context() if row.context not in contexts and row.context not in self.contexts:
                     self._add_context(row)
+                case MetricsRow():
+                    self._add_metrics(row, measured())
                 case _:
                     self._add_plain(row)
         earlier = result_ids([hold.key for hold in holds if hold.key not in self._result_ids])
@@ -92,6 +101,14 @@ class Recording:
         self.tables["contexts"] += [
             (row.context, n, part.group, part.name, part.value, part.path) for n, part in enumerate(row.parts)
         ]
+
+    def _add_metrics(self, row: MetricsRow, measured: Collection[Measured]) -> None:
+        which = row.rule, row.output, row.digest
+        if which in measured or which in self.measured:
+            return
+        self.measured.add(which)
+        numbers = row.numbers or [(None, None, None)]
+        self.tables["metrics"] += [(*which, *number) for number in numbers]
 
     def _add_plain(self, row: Row) -> None:
         match row:

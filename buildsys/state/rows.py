@@ -84,6 +84,24 @@ class CheckRow:
     verdict: CheckVerdict
 
 
+class Number(NamedTuple):
+    """One number of an output. step: where on a curve it is, None where it is no point of one."""
+
+    name: str
+    step: int | None
+    value: float
+
+
+@dataclass(frozen=True)
+class MetricsRow:
+    """The numbers in an output's bytes, once for each digest; none where they hold none or can't be read."""
+
+    rule: RuleName
+    output: str
+    digest: Digest
+    numbers: tuple[Number, ...]
+
+
 class FileRow(NamedTuple):
     """A source file's digest and the stat that it had then: what `Files.learned` gives."""
 
@@ -118,7 +136,7 @@ class RequestRow:
     reused: bool = False
 
 
-Row = Context | ResultRow | ActionRow | Hold | CheckRow | FileRow | RequestRow
+Row = Context | ResultRow | MetricsRow | ActionRow | Hold | CheckRow | FileRow | RequestRow
 
 
 @dataclass(frozen=True)

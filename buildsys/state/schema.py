@@ -58,5 +58,12 @@ _OVERRIDES: Final = """
 ALTER TABLE recorded.runs ADD COLUMN overrides VARCHAR[] DEFAULT [];
 """
 
-MIGRATIONS: Final = (_FIRST, _OVERRIDES)
+_METRICS: Final = """
+-- Of bytes, not of a run: whoever has an output of these bytes has these numbers. name is NULL where there are none.
+DROP TABLE recorded.metrics;
+CREATE TABLE recorded.metrics (
+    rule VARCHAR, output VARCHAR, digest VARCHAR, name VARCHAR, step BIGINT, value DOUBLE);
+"""
+
+MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

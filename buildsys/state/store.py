@@ -122,6 +122,15 @@ class Store:
                 _lead(link, self._objects.path(artifact.digest))
         return link
 
+    def link_or_heal(self, artifact: Artifact, name: str, copy: Path) -> Path:
+        """`link`; bytes that were lost are put back first, from a copy that still holds them."""
+        try:
+            return self.link(artifact, name)
+        except Damaged:
+            if not self.heal(artifact, copy):
+                raise
+            return self.link(artifact, name)
+
     def listing(self, digest: Digest) -> tuple[Entry, ...]:
         """The files of a stored folder. Raises Damaged."""
         content = self._objects.read(digest)

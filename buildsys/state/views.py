@@ -50,8 +50,29 @@ SELECT run_id, profile, rule, shard, record_id, sample, model, identity, endpoin
     output_tokens, wall_s, status, error, reused, key
 FROM recorded.requests;
 
+-- Each run has the metrics of the results that it made, took or left in place; also of those that failed a check.
 CREATE OR REPLACE VIEW metrics AS
-SELECT run_id, profile, rule, shard, name, step, value FROM recorded.metrics;
+WITH made AS (
+    SELECT result_id, key, run_id, lead(run_id) OVER (PARTITION BY key ORDER BY result_id) AS until
+    FROM recorded.results
+    WHERE result_id IN (SELECT o.result_id FROM recorded.outputs o SEMI JOIN recorded.metrics USING (digest))
+), had AS (
+    SELECT a.run_id, a.profile, a.rule, a.shard, m.result_id
+    FROM recorded.actions a
+    JOIN made m ON m.key = a.key AND a.run_id >= m.run_id AND (m.until IS NULL OR a.run_id < m.until)
+    WHERE a.outcome IN ('ran', 'reused', 'restored') OR (a.outcome = 'failed' AND a.run_id = m.run_id)
+    UNION
+    SELECT run_id, profile, rule, shard, result_id FROM recorded.holds SEMI JOIN made USING (result_id)
+), last_had AS (
+    SELECT h.profile, h.rule, h.shard, h.result_id, max(h.run_id) AS run_id
+    FROM had h SEMI JOIN recorded.current c USING (profile, rule, shard, result_id) GROUP BY ALL
+)
+SELECT h.run_id, h.profile, h.rule, coalesce(nullif(o.shard, ''), h.shard) AS shard, m.name, m.step, m.value,
+    m.output, l.run_id IS NOT NULL AS holds
+FROM had h LEFT JOIN last_had l USING (profile, rule, shard, result_id, run_id)
+JOIN recorded.outputs o USING (result_id)
+JOIN recorded.metrics m ON m.rule = h.rule AND m.output = o.name AND m.digest = o.digest
+WHERE m.name IS NOT NULL;
 """
 
 _NOW: Final = """
