@@ -12,7 +12,7 @@ import queue
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -42,9 +42,10 @@ from buildsys.past import Past
 from buildsys.preflight import preflight
 from buildsys.prepare import Preparer
 from buildsys.project import Project
+from buildsys.request import Request
 from buildsys.shared import Shared
 from buildsys.spec.graph import Graph, Wanted
-from buildsys.state import logs
+from buildsys.state import logs, stamp
 from buildsys.state.files import Files
 from buildsys.state.lock import hold
 from buildsys.state.manifest import Manifest
@@ -77,12 +78,17 @@ class Options:
 
 def build(project: Project, options: Options, emit: Callable[[Event], None]) -> BuildFinished:
     """Bring the targets up to date. Raises BuildError for what is wrong before anything runs."""
+    draft = stamp.Draft(project.looks)
     graph = project.graph()
     wanted = graph.wanted(options.targets)
     _refuse_unwanted(graph, wanted, options.force)
-    with ExitStack() as stack:
-        stack.enter_context(hold(project.state / "lock", options.command))
-        return Build(project, graph, wanted, options, emit, stack).run()
+    with hold(project.state / "lock", options.command):
+        with ExitStack() as stack:
+            one = Build(project, graph, wanted, options, emit, stack)
+            finished = one.run()
+        if finished.outcome == "done" and not options.force:
+            draft.write(Request(options.targets, project.variation), one.n_actions)
+    return finished
 
 
 class Build:
@@ -131,6 +137,12 @@ class Build:
         self._publish_s = 0.0
 
     # ------------------------------------------------------------ the loop
+
+    @property
+    def n_actions(self) -> Mapping[str, int]:
+        """The actions of each rule that are settled, rules upstream first."""
+        n = Counter(action.rule for action in self._outcomes)
+        return {rule: n[rule] for rule in self._wanted.shards}
 
     def run(self) -> BuildFinished:
         """KeyboardInterrupt ends what runs; it is reported, not raised."""
@@ -335,6 +347,7 @@ class Build:
     def _open_workshop(self) -> Workshop:
         if self._workshop is None:
             options, graph = self._options, self._graph
+            stamp.discard(self._project.state)
             run_id = self._recorder.ask(
                 lambda manifest: manifest.begin_run(
                     command=options.command,

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, Self, TextIO
 
 from buildsys.model import ActionFinished, ActionId, BuildFinished, BuildStarted, Event, Notice, Outcome, ServiceReady
-from buildsys.phrases import counted, duration, listed
+from buildsys.phrases import counted, duration, listed, up_to_date
 from buildsys.tally import ORDER, RuleTally, Tally
 from buildsys.terminal import Line, Screen, Span, Style, error_lines
 
@@ -144,7 +144,7 @@ class Console:
     def _last_lines(self, event: BuildFinished) -> list[Line]:
         n = sum(event.counts.values())
         if event.outcome == "done" and n == event.counts.get("reused", 0):
-            return [[Span(f"{counted(n, 'action')} up to date ({duration(event.seconds)})")]]
+            return [[Span(up_to_date(n, event.seconds))]]
         unsettled = [rule for rule in self._tally.rules.values() if rule.n_done and not rule.told]
         lines = [self._rule_line(rule) for rule in (*self._held, *unsettled) if not _only_waited(rule)]
         lines += self._left_out()

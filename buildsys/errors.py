@@ -5,7 +5,6 @@ Knows nothing of rules, files or builds. Raised anywhere, rendered in one place 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -91,6 +90,8 @@ def excerpt_of(text: str, line: int, *, around: int = 2) -> str:
 
 def nearest(name: str, valid: Sequence[str]) -> str:
     """A hint for a name that does not exist: the nearest valid one, else all of them where they are not too many."""
+    import difflib
+
     close = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
     if close:
         return f'did you mean "{close[0]}"?'

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, NewType
 
 from buildsys.digest import Digest
 from buildsys.errors import Place
+from buildsys.request import AS_WRITTEN, Variation
 
 RuleName = NewType("RuleName", str)
 Shard = NewType("Shard", str)
@@ -23,7 +24,6 @@ Value = object
 """A typed config value: str, int, float, bool, date, time, datetime, or a list or dict of these."""
 
 NO_SHARD = Shard("")
-DEFAULT_PROFILE = "default"
 SHARD_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 """What a shard may be called, as a regular expression."""
 
@@ -45,21 +45,6 @@ def natural_key(name: str) -> tuple[tuple[str | int, ...], str]:
 
 
 _DIGITS = re.compile(r"([0-9]+)")
-
-
-@dataclass(frozen=True)
-class Variation:
-    """How one request varies the configs: a profile, and keys that are set for it alone.
-
-    overrides: dotted key and value as it was typed (TOML, else text), applied in order.
-    """
-
-    profile: str = DEFAULT_PROFILE
-    overrides: tuple[tuple[str, str], ...] = ()
-
-
-AS_WRITTEN = Variation()
-"""The configs as they are."""
 
 
 # ---------------------------------------------------------------- declared: what a rule file says

@@ -22,6 +22,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def up_to_date(n_actions: int, seconds: float) -> str:
+    """What a build says that had nothing to do: `44 actions up to date (0.1 s)`."""
+    return f"{counted(n_actions, 'action')} up to date ({duration(seconds)})"
+
+
 def listed(items: Iterable[str], most: int = 8) -> str:
     """`a, b, c`, and where there are more than `most`: `a, b and 40 more`."""
     found = list(items)

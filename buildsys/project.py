@@ -16,7 +16,8 @@ from pathlib import Path
 
 from buildsys.code.parse import Broken
 from buildsys.errors import BuildError, Place, excerpt_of
-from buildsys.model import AS_WRITTEN, DEFAULT_PROFILE, Declared, Variation
+from buildsys.model import Declared
+from buildsys.request import AS_WRITTEN, DEFAULT_PROFILE, Variation
 from buildsys.spec.graph import Graph
 from buildsys.spec.rulefile import read_rules
 from buildsys.spec.variation import profile_of

@@ -13,11 +13,12 @@ from functools import cache
 from buildsys.assess import Assessment, Assessor
 from buildsys.code.parse import Broken
 from buildsys.errors import BuildError
-from buildsys.model import AS_WRITTEN, DEFAULT_PROFILE, ActionId, Output, Rule, RuleName, Service
+from buildsys.model import ActionId, Output, Rule, RuleName, Service
 from buildsys.past import Past
 from buildsys.plan.decide import differences
 from buildsys.prepare import Preparer
 from buildsys.project import Project
+from buildsys.request import AS_WRITTEN, DEFAULT_PROFILE
 from buildsys.spec.graph import FromFile, FromRule, Graph, Source, Wanted
 from buildsys.spec.pattern import fields, fill
 from buildsys.spec.rule_text import PROFILE

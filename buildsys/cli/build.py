@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
-import threading
 import time
-from contextlib import nullcontext
-from typing import Final
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from buildsys.build import Options, build
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.here import Here, in_variation
-from buildsys.cli.output import plain
-from buildsys.console import Console
 from buildsys.errors import FAILED, INTERRUPTED
-from buildsys.model import Event
-from buildsys.terminal import wants_colour
+from buildsys.phrases import up_to_date
+from buildsys.request import Request
+from buildsys.state.stamp import current
+from buildsys.terminal import Span, show, wants_colour
+
+if TYPE_CHECKING:
+    from buildsys.model import Event
 
 _CODES: Final = {"done": 0, "failed": FAILED, "interrupted": INTERRUPTED}
 
@@ -57,32 +58,53 @@ def command(
 
     A TARGET is a rule, an action or the path of an output; without one, all rules are built that are built by default.
     """
+    started = time.monotonic()
+    command_line = shlex.join(["buildsys", *sys.argv[1:]])
+    request = here.request(targets)
+    if not force and (found := current(here.root, request)):
+        _tell_nothing_to_do(found.n_actions, request, command_line, time.monotonic() - started, as_json)
+        return 0
+    from buildsys.build import Options, build
+
     options = Options(
-        targets=tuple(here.target(text) for text in targets),
+        targets=request.targets,
         force=tuple(here.target(text) for text in force),
         jobs=jobs or os.cpu_count() or 1,
         keep_going=keep_going,
-        command=shlex.join(["buildsys", *sys.argv[1:]]),
+        command=command_line,
     )
-    live = wants_region()
-    console = nullcontext(EventLines()) if as_json else Console(sys.stderr, colour=wants_colour(sys.stderr), live=live)
-    with console as emit:
+    with _console(as_json) as emit:
         finished = build(here.project, options, emit)
     return _CODES[finished.outcome]
+
+
+def _tell_nothing_to_do(
+    n_actions: Mapping[str, int], request: Request, command_line: str, seconds: float, as_json: bool
+) -> None:
+    """What a build tells that looks at everything and finds it up to date, as JSON without a line for each action."""
+    n = sum(n_actions.values())
+    if not as_json:
+        show([[Span(up_to_date(n, seconds))]], sys.stderr)
+        return
+    from buildsys.cli.events import EventLines
+    from buildsys.model import BuildFinished, BuildStarted, RuleName, ShardsKnown
+
+    emit = EventLines()
+    emit(BuildStarted(command_line, request.targets, tuple(map(RuleName, n_actions))))
+    for rule, n_of_rule in n_actions.items():
+        emit(ShardsKnown(RuleName(rule), n_of_rule))
+    emit(BuildFinished(0, "done", seconds, {"reused": n}))
+
+
+def _console(as_json: bool) -> AbstractContextManager[Callable[[Event], None]]:
+    from buildsys.cli.events import EventLines
+    from buildsys.console import Console
+
+    if as_json:
+        return nullcontext(EventLines())
+    return Console(sys.stderr, colour=wants_colour(sys.stderr), live=wants_region())
 
 
 def wants_region() -> bool:
     """Standard error is a terminal that can go back to an earlier line."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-
-class EventLines:
-    """Prints each event as a line of JSON, from any thread: its kind, the time, its fields."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __call__(self, event: Event) -> None:
-        record = {"event": type(event).__name__, "time": round(time.time(), 3), **plain(event)}
-        with self._lock:
-            print(json.dumps(record, ensure_ascii=False), flush=True)

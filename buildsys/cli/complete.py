@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from buildsys.cli.here import Here
 from buildsys.errors import BuildError
-from buildsys.spec.graph import Graph
-from buildsys.spec.pattern import fill
-from buildsys.state.patterns import matches
+
+if TYPE_CHECKING:
+    from buildsys.spec.graph import Graph
 
 
 def targets(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -31,6 +32,9 @@ def targets(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Com
 
 def _actions(here: Here, graph: Graph, name: str) -> Iterator[str]:
     """The actions of a rule whose outputs are there."""
+    from buildsys.spec.pattern import fill
+    from buildsys.state.patterns import matches
+
     rule = next((rule for rule in graph.rules.values() if rule.name == name and graph.origins[rule.name]), None)
     if rule:
         pattern = fill(rule.outputs[0].pattern, {"profile": graph.profile, "shard": "{shard}"})

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from buildsys.model import RuleName
 from buildsys.phrases import listed
-from buildsys.survey import Fate, Planned, Survey
 from buildsys.terminal import Line, Span, Style, error_lines
+
+if TYPE_CHECKING:
+    from buildsys.model import RuleName
+    from buildsys.survey import Fate, Planned, Survey
 
 WORDS: Final[dict[Fate, tuple[str, str, Style]]] = {
     "reuse": ("is up to date", "up to date", "dim"),
@@ -21,6 +23,9 @@ WORDS: Final[dict[Fate, tuple[str, str, Style]]] = {
     "skipped": ("will be skipped", "to skip", "yellow"),
 }
 """For each fate: what is said of one action, what is said of a number of them, and its colour."""
+
+
+_ORDER: Final[tuple[Fate, ...]] = ("blocked", "run", "maybe", "check", "restore", "skipped", "reuse")
 
 
 @dataclass(frozen=True)
@@ -67,11 +72,11 @@ def unknown_shards(found: Survey) -> list[RuleName]:
     return [rule for rule in found.guessed if rule not in with_shards]
 
 
-def counts(actions: Sequence[Planned]) -> Line:
+def counts(n_by_fate: Mapping[Fate, int]) -> Line:
     """`36 actions: 8 to run, 11 to run, unless equal, 17 up to date`, up to date last."""
     spans: list[Span] = []
-    for fate in ("blocked", "run", "maybe", "check", "restore", "skipped", "reuse"):
-        if n := sum(planned.fate == fate for planned in actions):
+    for fate in _ORDER:
+        if n := n_by_fate.get(fate):
             _, words, style = WORDS[fate]
             spans += [Span("; " if spans else ""), Span(f"{n:,} {words}", style)]
     return spans

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 from click.shell_completion import CompletionItem
 
 from buildsys.cli.command import folder_option
 from buildsys.errors import BuildError
-from buildsys.model import AS_WRITTEN, DEFAULT_PROFILE, Variation
-from buildsys.project import Project
+from buildsys.request import AS_WRITTEN, DEFAULT_PROFILE, Request, Variation
+from buildsys.state.root import find_root
+
+if TYPE_CHECKING:
+    from buildsys.project import Project
 
 Body = Callable[..., int | None]
 
 
 @dataclass(frozen=True)
 class Here:
-    """start: the folder that paths on the command line are relative to."""
+    """root: the project's folder. start: the one that paths on the command line are relative to."""
 
-    project: Project
+    root: Path
     start: Path
+    variation: Variation
+
+    @functools.cached_property
+    def project(self) -> Project:
+        """Imported for the first who needs it: that takes longer than to find that nothing is to be done."""
+        from buildsys.project import Project
+
+        return Project(self.root, self.variation)
 
     @classmethod
     def find(cls, *folders: str, variation: Variation = AS_WRITTEN) -> Self:
@@ -32,7 +43,7 @@ class Here:
         start = Path.cwd().joinpath(*folders)
         if not start.is_dir():
             raise BuildError(f"there is no folder {Path(*folders)}")
-        return cls(Project.find(start, variation), start)
+        return cls(find_root(start), start, variation)
 
     @classmethod
     def of(cls, ctx: click.Context) -> Self:
@@ -40,9 +51,12 @@ class Here:
         folders = (context.params.get("folder") or "." for context in (ctx.find_root(), ctx))
         return cls.find(*folders, variation=Variation(ctx.params.get("profile") or DEFAULT_PROFILE))
 
+    def request(self, targets: Iterable[str]) -> Request:
+        return Request(tuple(self.target(text) for text in targets), self.variation)
+
     def target(self, text: str) -> str:
         """A target as the project knows it: paths are relative to its root, wherever the user stands."""
-        root = self.project.root
+        root = self.root
         path = Path(text)
         if path.is_absolute():
             return path.relative_to(root).as_posix() if path.is_relative_to(root) else text

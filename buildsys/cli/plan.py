@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,10 +12,12 @@ from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.fates import WORDS, Alike, alike, counts, diagnostics, known, unknown_shards
 from buildsys.cli.here import Here, in_variation
-from buildsys.cli.output import print_json
 from buildsys.phrases import counted
-from buildsys.survey import Survey, survey
+from buildsys.state.stamp import current
 from buildsys.terminal import Line, Span, show
+
+if TYPE_CHECKING:
+    from buildsys.survey import Survey
 
 _MOST_CHANGES: Final = 5
 
@@ -38,7 +41,14 @@ def command(here: Here, targets: tuple[str, ...], as_json: bool) -> None:
 
     An action whose inputs are being made anew runs only if they come out different: it is told as "unless equal".
     """
-    found = survey(here.project, [here.target(text) for text in targets])
+    request = here.request(targets)
+    if not as_json and (stamped := current(here.root, request)):
+        show([_up_to_date(sum(stamped.n_actions.values()))], sys.stdout)
+        return
+    from buildsys.cli.output import print_json
+    from buildsys.survey import survey
+
+    found = survey(here.project, request.targets)
     if as_json:
         print_json({"up_to_date": found.up_to_date, "actions": found.actions, "guessed": found.guessed})
         return
@@ -49,13 +59,14 @@ def command(here: Here, targets: tuple[str, ...], as_json: bool) -> None:
 def plan_lines(found: Survey) -> list[Line]:
     """All that is not up to date, a line for each rule and reason, the differences below it."""
     if found.up_to_date:
-        return [[Span(f"{counted(len(found.actions), 'action')} up to date")]]
+        return [_up_to_date(len(found.actions))]
     actions = known(found)
+    fates = Counter(planned.fate for planned in actions)
     waiting = [planned for planned in actions if planned.fate != "reuse"]
     groups = alike(waiting, by=lambda planned: planned.reason)
     unknown = unknown_shards(found)
     width = max([14, *(len(group.first.action.rule) for group in groups), *map(len, unknown)])
-    lines: list[Line] = [[Span(f"{counted(len(actions), 'action')}: ", "bold"), *counts(actions)]]
+    lines: list[Line] = [[Span(f"{counted(len(actions), 'action')}: ", "bold"), *counts(fates)]]
     for group in groups:
         lines += _group_lines(group, width)
     lines += [[Span(f"  {rule:<{width}}  "), Span("its shards are not known yet", "dim")] for rule in unknown]
@@ -63,6 +74,10 @@ def plan_lines(found: Survey) -> list[Line]:
     if guessed:
         lines.append([Span(f"the shards of {', '.join(guessed)} are taken to be those of the last build", "dim")])
     return lines
+
+
+def _up_to_date(n_actions: int) -> Line:
+    return [Span(f"{counted(n_actions, 'action')} up to date")]
 
 
 def _group_lines(group: Alike, width: int) -> list[Line]:

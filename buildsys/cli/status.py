@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
-from buildsys.cli.fates import alike, counts, known, unknown_shards
+from buildsys.cli.fates import alike, counts, known
 from buildsys.cli.here import Here, in_variation
-from buildsys.cli.output import print_json
 from buildsys.errors import NOT_UP_TO_DATE
 from buildsys.phrases import counted
-from buildsys.survey import Survey, survey
+from buildsys.state.stamp import current
 from buildsys.terminal import Line, Span, show
+
+if TYPE_CHECKING:
+    from buildsys.survey import Fate
+
+    ByRule = dict[str, dict[Fate, int]]
 
 
 @click.command(
@@ -34,32 +39,41 @@ def command(here: Here, targets: tuple[str, ...], exit_code: bool, as_json: bool
 
     It runs and changes nothing.
     """
-    found = survey(here.project, [here.target(text) for text in targets])
+    by_rule = _stamped(here, targets) or _surveyed(here, targets)
+    up_to_date = all(set(n_by_fate) == {"reuse"} for n_by_fate in by_rule.values())
     if as_json:
-        print_json({"up_to_date": found.up_to_date, "rules": _by_rule(found)})
+        from buildsys.cli.output import print_json
+
+        print_json({"up_to_date": up_to_date, "rules": by_rule})
     else:
-        show(status_lines(found), sys.stdout)
-    return NOT_UP_TO_DATE if exit_code and not found.up_to_date else 0
+        show(status_lines(by_rule), sys.stdout)
+    return NOT_UP_TO_DATE if exit_code and not up_to_date else 0
 
 
-def _by_rule(found: Survey) -> dict[str, dict[str, int]]:
-    rules: dict[str, dict[str, int]] = {rule: {} for rule in unknown_shards(found)}
+def _stamped(here: Here, targets: tuple[str, ...]) -> ByRule | None:
+    found = current(here.root, here.request(targets))
+    return {rule: {"reuse": n} for rule, n in found.n_actions.items()} if found else None
+
+
+def _surveyed(here: Here, targets: tuple[str, ...]) -> ByRule:
+    from buildsys.survey import survey
+
+    found = survey(here.project, here.request(targets).targets)
+    rules: ByRule = {rule: {} for rule in [*(planned.action.rule for planned in found.actions), *found.guessed]}
     for group in alike(known(found), by=lambda planned: None):
-        rules.setdefault(group.first.action.rule, {})[group.first.fate] = len(group.actions)
+        rules[group.first.action.rule][group.first.fate] = len(group.actions)
     return rules
 
 
-def status_lines(found: Survey) -> list[Line]:
-    known_actions = known(found)
-    rules = dict.fromkeys([*(planned.action.rule for planned in found.actions), *found.guessed])
-    width = max([14, *map(len, rules)])
-    lines: list[Line] = []
-    for rule in rules:
-        actions = [planned for planned in known_actions if planned.action.rule == rule]
-        lines.append(
-            [Span(f"  {rule:<{width}}  "), *(counts(actions) or [Span("its shards are not known yet", "dim")])]
-        )
-    n_waiting = sum(planned.fate != "reuse" for planned in known_actions)
-    n = counted(len(known_actions), "action")
-    last = f"{n} up to date" if found.up_to_date else f"{n_waiting:,} of {n} not up to date"
+def status_lines(by_rule: ByRule) -> list[Line]:
+    width = max([14, *map(len, by_rule)])
+    unknown: Line = [Span("its shards are not known yet", "dim")]
+    lines: list[Line] = [
+        [Span(f"  {rule:<{width}}  "), *(counts(n_by_fate) or unknown)] for rule, n_by_fate in by_rule.items()
+    ]
+    n_all = sum(n for n_by_fate in by_rule.values() for n in n_by_fate.values())
+    n_waiting = n_all - sum(n_by_fate.get("reuse", 0) for n_by_fate in by_rule.values())
+    n = counted(n_all, "action")
+    is_complete = all(by_rule.values())
+    last = f"{n} up to date" if is_complete and not n_waiting else f"{n_waiting:,} of {n} not up to date"
     return [*lines, [Span(last, "bold")]]

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from buildsys.errors import nearest
-from buildsys.model import AS_WRITTEN, Check, Declared, Each, Output, Rule, RuleName, Service, Variation
+from buildsys.model import Check, Declared, Each, Output, Rule, RuleName, Service
+from buildsys.request import AS_WRITTEN, Variation
 from buildsys.spec.agreement import check_agreement
 from buildsys.spec.config import Config, parse_config
 from buildsys.spec.names import why_no_name, why_no_rule

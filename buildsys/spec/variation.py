@@ -14,7 +14,8 @@ from posixpath import basename, splitext
 from typing import NoReturn
 
 from buildsys.errors import BuildError, Place, nearest
-from buildsys.model import DEFAULT_PROFILE, SHARD_NAME, Value, Variation
+from buildsys.model import SHARD_NAME, Value
+from buildsys.request import DEFAULT_PROFILE, Variation
 from buildsys.spec.config import Config, dotted_keys, parse_config
 from buildsys.spec.toml_text import inline_toml, parse_toml
 

@@ -1,7 +1,7 @@
 """Which distribution, in which version, provides an imported name.
 
 Knows the environment of the running interpreter. Reading all metadata takes a tenth of a second, so the map is kept
-beside the stat of the folders that it was read from.
+beside the stats of the folders that it was read from.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Packages:
         return found
 
     def _load(self) -> dict[str, list[str]]:
-        stamp = _stamp()
+        stamp = installed()
         try:
             kept = json.loads(self._cache.read_text())
             if kept["stamp"] == stamp:
@@ -54,14 +54,25 @@ class Packages:
         return provided
 
 
-def _stamp() -> list[object]:
-    """Installing, removing or upgrading a distribution makes or drops a folder, which moves its parent's times."""
-    stamp: list[object] = [sys.version]
+def installed() -> list[object]:
+    """What differs once other versions are installed: installing and upgrading make a new folder of metadata."""
+    found: list[object] = [sys.version]
     for folder in sys.path:
-        if folder and os.path.isdir(folder):
-            stat = os.stat(folder)
-            stamp.append([folder, stat.st_mtime_ns, stat.st_ino])
-    return stamp
+        try:
+            with os.scandir(folder or ".") as entries:
+                metadata = sorted(
+                    (entry for entry in entries if _is_metadata(entry.name)), key=lambda entry: entry.path
+                )
+        except OSError:  # no folder, or an archive
+            continue
+        for entry in metadata:
+            stat = entry.stat(follow_symlinks=False)
+            found.append([entry.path, stat.st_mtime_ns, stat.st_ino])
+    return found
+
+
+def _is_metadata(name: str) -> bool:
+    return name.lower().endswith((".dist-info", "egg-info"))
 
 
 def _read_metadata() -> dict[str, list[str]]:

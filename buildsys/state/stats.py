@@ -7,6 +7,7 @@ may leave equal stats.
 from __future__ import annotations
 
 import os
+import stat as modes
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +27,10 @@ class Stat(NamedTuple):
     @classmethod
     def of(cls, found: os.stat_result) -> Stat:
         return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
+
+    @property
+    def is_folder(self) -> bool:
+        return modes.S_ISDIR(self.mode)
 
     @property
     def newest_ns(self) -> int:

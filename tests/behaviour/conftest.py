@@ -12,8 +12,9 @@ import pytest
 
 from buildsys.build import Options, build
 from buildsys.errors import BuildError
-from buildsys.model import DEFAULT_PROFILE, ActionFinished, Event, Outcome, Variation
+from buildsys.model import ActionFinished, Event, Outcome
 from buildsys.project import Project
+from buildsys.request import DEFAULT_PROFILE, Variation
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import pytest
 
 from buildsys.build import Options, build
 from buildsys.collect import Collector, Keep
-from buildsys.model import Variation
 from buildsys.project import Project
 from buildsys.query import connect
+from buildsys.request import Variation
 from buildsys.state.lock import hold
 from tests.behaviour.conftest import Space
 from tests.cli.conftest import run_in

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from buildsys.errors import USAGE
-from buildsys.model import Variation
 from buildsys.project import Project
 from buildsys.query import sql
+from buildsys.request import Variation
 from buildsys.survey import explain, survey
 from tests.behaviour.conftest import Space
 

@@ -20,8 +20,9 @@ from typing import Literal, NamedTuple
 from buildsys.build import Options, build
 from buildsys.digest import digest_bytes
 from buildsys.errors import BuildError
-from buildsys.model import ActionFinished, ActionStarted, Event, Variation
+from buildsys.model import ActionFinished, ActionStarted, Event
 from buildsys.project import Project
+from buildsys.request import Variation
 from buildsys.survey import Planned, Survey, survey
 from tests.fuzz import model
 from tests.fuzz.chronicle import Chronicle, Permit

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from buildsys.errors import NO_SUCH_TARGET, USAGE, BuildError
-from buildsys.model import ActionId, RuleName, Shard, Variation
+from buildsys.model import ActionId, RuleName, Shard
+from buildsys.request import Variation
 from buildsys.spec.graph import FromFile, FromRule, Graph, Origin, path_regex
 from buildsys.spec.rulefile import read_rules
 
