@@ -19,6 +19,7 @@ from buildsys.state.snapshot import snapshot_path, unreadable
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow
 
 _POINTER = re.compile(r"^LINE (?P<line>\d+): (?P<shown>.*)\n(?P<before> *)\^", re.MULTILINE)
 
@@ -93,6 +94,19 @@ def sql(root: Path, query: str) -> Answer:
         except duckdb.Error as error:
             raise explained(query, str(error)) from error
     return Answer(tuple(column[0] for column in described), tuple(str(column[1]) for column in described), rows)
+
+
+def table(root: Path, query: str) -> pyarrow.Table:
+    """The same rows as an Arrow table; one without columns for a statement that has no rows."""
+    import duckdb
+    import pyarrow
+
+    with connect(root) as con:
+        try:
+            found = con.sql(query)
+            return pyarrow.table({}) if found is None else found.to_arrow_table()
+        except duckdb.Error as error:
+            raise explained(query, str(error)) from error
 
 
 def lineage(root: Path, path: str, *, down: bool = False) -> list[Link]:

@@ -27,6 +27,7 @@ LAYERS = [
     {"deliver", "query"},
     {"workshop"},
     {"build"},
+    {"interface"},
     {"tally"},
     {"terminal"},
     {"console"},

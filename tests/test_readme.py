@@ -7,11 +7,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from buildsys.cli.group import COMMANDS
 from buildsys.spec.rulefile import read_rules
+from buildsys.template import start
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -65,3 +67,15 @@ def test_the_shipped_rules_can_be_read() -> None:
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\((?!https?:)([^)#]+)\)", README))))
 def test_what_is_linked_is_there(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+def test_the_notebook_that_is_shown_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(tmp_path / "demo", "first")
+    monkeypatch.chdir(tmp_path)
+    (shown,) = blocks("python")
+    names: dict[str, Any] = {}
+    exec(compile(shown, "README.md", "exec"), names)
+    project = names["project"]
+    assert project.plan().up_to_date
+    assert project.why("texts[0001]")[0].planned.reason == "up to date"
+    assert project.sql("SELECT shard, record_id, text FROM texts").num_rows == 4
