@@ -131,6 +131,9 @@ class Build:
         self._paths: set[str] = set()
         self._rows: list[ActionRow] = []
         self._again: set[ActionId] = set()
+        self._running: dict[
+            ActionKey, list[ActionId]
+        ] = {}  # The one that runs, then those that wait for what it makes.
         self._n_left: dict[RuleName, int] = {}
         self._n_busy = 0
         self._published_at = time.monotonic()
@@ -190,18 +193,19 @@ class Build:
                     self._settle(action, *obstacle)
                 else:
                     assessable.append(action)
-            for action, assessed in zip(assessable, self._assess(assessable), strict=True):
-                if isinstance(assessed, BuildError):
-                    self._settle(action, "failed", assessed.problem, assessed.render())
-                elif assessed.decision.do == "run":
-                    self._start(assessed)
-                elif not self._forced.isdisjoint((action, action.rule)):
-                    self._start(replace(assessed, decision=Decision("run", "forced")))
-                else:
-                    self._take(assessed)
+            self._take_up(assessable)
 
-    def _assess(self, actions: Sequence[ActionId]) -> list[Assessment | BuildError]:
-        return self._shared.screen(self._assessor.assess(actions))
+    def _take_up(self, actions: Sequence[ActionId]) -> None:
+        """Assess actions, and do what their assessments say."""
+        for action, assessed in zip(actions, self._shared.screen(self._assessor.assess(actions)), strict=True):
+            if isinstance(assessed, BuildError):
+                self._settle(action, "failed", assessed.problem, assessed.render())
+            elif assessed.decision.do == "run":
+                self._start(assessed)
+            elif not self._forced.isdisjoint((action, action.rule)):
+                self._start(replace(assessed, decision=Decision("run", "forced")))
+            else:
+                self._take(assessed)
 
     def _obstacle(self, action: ActionId) -> tuple[Outcome, str, str] | None:
         """Why an action can't even be assessed: outcome, reason, error; None where it can."""
@@ -218,7 +222,12 @@ class Build:
     # ------------------------------------------------------------ what a decision leads to
 
     def _start(self, assessment: Assessment) -> None:
+        """Have it run, but for one whose equal runs already: equal keys are equal work, which is done once."""
         if self._stopping:
+            return
+        same = self._running.setdefault(assessment.key, [])
+        same.append(assessment.action)
+        if len(same) > 1:
             return
         workshop = self._open_workshop()
         rule = assessment.prepared.rule
@@ -244,6 +253,7 @@ class Build:
         action, reason = assessment.action, assessment.decision.reason
         if executed.outputs:
             self._n_busy += 1
+            self._past.learn(assessment.key)
             workshop.delivery.deliver_new(assessment, executed, self._when_delivered(assessment, "ran", executed))
             if not assessment.prepared.rule.checks:
                 self._make_available(action, executed.outputs)
@@ -251,19 +261,18 @@ class Build:
             self._again.add(action)
             self._emit(Notice("info", f"{executed.moved} changed while {action} ran: it runs again"))
             self._assessor.look_again(assessment.prepared.rule)
-            self._reassess(action)
+            self._take_up([action, *self._behind(action, assessment.key)])
         elif executed.cancelled:
             self._settle(action, "cancelled", reason, key=assessment.key, executed=executed)
         else:
             error = executed.error or _moved_twice(executed.moved).render()
             self._settle(action, "failed", reason, error, key=assessment.key, executed=executed)
 
-    def _reassess(self, action: ActionId) -> None:
-        (assessed,) = self._assess([action])
-        if isinstance(assessed, BuildError):
-            self._settle(action, "failed", assessed.problem, assessed.render())
-        else:
-            self._start(assessed)
+    def _behind(self, action: ActionId, key: ActionKey) -> list[ActionId]:
+        """Those that waited for what this action made of the key that it ran under; none where it didn't run."""
+        if action not in self._running.get(key, [])[:1]:
+            return []
+        return self._running.pop(key)[1:]
 
     def _take(self, assessment: Assessment) -> None:
         """Reuse or restore. What is in place, holds already and has passed its checks costs nothing more."""
@@ -335,12 +344,12 @@ class Build:
         self._n_left[action.rule] -= 1
         if self._workshop and not self._n_left[action.rule]:
             self._workshop.workers.retire(action.rule)
-        if action in self._available:
-            return
-        if outcome in GOOD:
+        if action not in self._available and outcome in GOOD:
             self._make_available(action, outputs)
-        else:
+        elif action not in self._available:
             self._frontier.settle(action, None)
+        if key:
+            self._take_up(self._behind(action, key))
 
     # ------------------------------------------------------------ before and after
 

@@ -17,11 +17,12 @@ from typing import Final, Literal
 
 from buildsys.digest import Digest
 from buildsys.errors import FAILED, NO_SUCH_TARGET, BuildError
-from buildsys.model import ActionKey, RuleName
+from buildsys.model import RuleName
 from buildsys.phrases import duration
 from buildsys.run import replies
 from buildsys.state import logs
 from buildsys.state.manifest import Manifest
+from buildsys.state.scratch import Scratch
 from buildsys.state.store import Store
 
 Kind = Literal["store", "links", "frozen", "cache", "staging", "logs", "scratch", "replies"]
@@ -178,18 +179,20 @@ class Collector:
 
     def _of_scratch(self, keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
         """A folder each: they may be all that is left of hours of work."""
-        folders = {ActionKey(folder.name): folder for folder in (self._state / "scratch").glob("*")}
-        tried = self._manifest.tried(list(folders)) if folders else {}
+        scratch = Scratch(self._state)
+        found = scratch.found()
+        tried = self._manifest.tried(list(found)) if found else {}
         kept["scratch"] = 0
-        for key, folder in folders.items():
-            action, later = tried.get(key, ("an action that was killed", False))
-            size = _size(str(folder))
+        for key, note in found.items():
+            action, later = tried.get(key, (note.action if note else "an action that was killed", False))
+            paths = [str(path) for path in scratch.paths(key)]
+            size = sum(map(_size, paths))
             if keep.scratch and not later:
                 kept["scratch"] += size
                 continue
-            age = duration(time.time() - folder.stat().st_mtime)
+            age = duration(time.time() - os.stat(paths[0]).st_mtime)
             why = f"last used {age} ago" + ("; it was tried under another key since" if later else "")
-            yield Unneeded("scratch", str(action), why, size, (str(folder),))
+            yield Unneeded("scratch", str(action), why, size, tuple(paths))
 
     def _of_replies(self, needed: Collection[int], keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
         sizes = replies.sizes(self._state / "replies")

@@ -25,6 +25,7 @@ from buildsys.state.files import Files
 from buildsys.state.publish import publish
 from buildsys.state.recorder import Recorder
 from buildsys.state.rows import CheckRow, Context, Hold, InputRow, RequestRow, ResultRow, Row
+from buildsys.state.scratch import Scratch
 from buildsys.state.store import Damaged, Store
 
 
@@ -59,6 +60,7 @@ class Delivery:
         pool: Pool,
         emit: Callable[[Event], None],
         staging: Path,
+        scratch: Scratch,
     ) -> None:
         self._run_id = run_id
         self._profile = profile
@@ -68,6 +70,7 @@ class Delivery:
         self._pool = pool
         self._emit = emit
         self._staging = staging
+        self._scratch = scratch
         self._numbers = count(1)
         self._checks = Checks()
 
@@ -120,6 +123,7 @@ class Delivery:
     def _checked(
         self, assessment: Assessment, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then
     ) -> None:
+        self._end_scratch(assessment)
         files: dict[str, list[Path]] = {}
         for made in outputs:
             path = staged.get(made) or self._store.link(made.artifact, _name(made))
@@ -148,10 +152,18 @@ class Delivery:
         held = Hold(self._profile, assessment.action, assessment.key, outputs, self._run_id)
         self._recorder.record(
             [*rows, held],
-            lambda: self._in_pool(lambda: self._place(outputs, staged, then), outputs, then),
+            lambda: self._in_pool(lambda: self._place(assessment, outputs, staged, then), outputs, then),
         )
 
-    def _place(self, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then) -> None:
+    def _end_scratch(self, assessment: Assessment) -> None:
+        """The result is recorded, so nothing goes on from what the action left there."""
+        if assessment.prepared.rule.scratch:
+            self._scratch.discard(assessment.key)
+
+    def _place(
+        self, assessment: Assessment, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then
+    ) -> None:
+        self._end_scratch(assessment)
         for made in outputs:
             path = staged.get(made)
             if path is None:

@@ -41,6 +41,7 @@ from buildsys.run.workers import CANCELLED, Job, JobResult, Workers
 from buildsys.staged import targets, written
 from buildsys.state.files import Files
 from buildsys.state.rows import MetricsRow
+from buildsys.state.scratch import Note, Scratch
 from buildsys.state.store import Damaged, Store
 
 _LAST_LINES = 25
@@ -72,13 +73,17 @@ class Executed:
 
 @dataclass(frozen=True)
 class Call:
-    """One attempt at an action. paths: output name -> where it is written. urls: of its services."""
+    """One attempt at an action. paths: output name -> where it is written. urls: of its services.
+
+    scratch: the folder that outlives it, where its rule has one.
+    """
 
     assessment: Assessment
     again: bool
     paths: Mapping[str, Path]
     urls: Mapping[str, str]
     log: Path
+    scratch: Path | None = None
 
     @property
     def rule(self) -> Rule:
@@ -97,6 +102,7 @@ class Executor:
         store: Store,
         workers: Workers,
         services: Services,
+        scratch: Scratch,
         emit: Callable[[Event], None],
     ) -> None:
         self._project = project
@@ -108,6 +114,7 @@ class Executor:
         self._workers = workers
         self._services = services
         self._emit = emit
+        self._scratch = scratch
         self._numbers = count(1)
         self._lock = threading.Lock()
         self._urls: set[str] = set()
@@ -161,12 +168,22 @@ class Executor:
             return Executed(moved=moved)
         paths = targets(rule, assessment.action, self._assessor.graph.profile, staging)
         call = {"run": self._run, "shell": self._shell, "chat": self._chat}[rule.kind]
-        done = call(Call(assessment, again, paths, urls, log))
+        scratch = self._scratch.open(assessment.key, self._note(assessment, inputs)) if rule.scratch else None
+        done = call(Call(assessment, again, paths, urls, log, scratch))
+        moved = self._moved(inputs)
+        if scratch and moved:
+            self._scratch.discard(assessment.key)
+        elif scratch:
+            self._scratch.rest(assessment.key)
         if done.error or done.cancelled:
             return done
-        if moved := self._moved(inputs):
+        if moved:
             return replace(done, moved=moved)
         return self._stored(assessment, paths, done)
+
+    def _note(self, assessment: Assessment, inputs: Iterable[Bound]) -> Note:
+        seen = [[one.path, list(one.stat)] for bound in inputs for one in bound.seen]
+        return Note(*assessment.action, self._assessor.graph.profile, self._run_id, digest_of(seen))
 
     def _moved(self, inputs: Iterable[Bound]) -> str:
         """The first source file that was written to since the action's key was made, "" where there is none."""
@@ -193,6 +210,8 @@ class Executor:
         arguments |= {name: self._relative(path) for name, path in call.paths.items()}
         if call.rule.services:
             arguments["services"] = {name: call.urls[name] for name in call.rule.services}
+        if call.scratch:
+            arguments["scratch"] = self._relative(call.scratch)
         return self._judged(call, self._workers.call(self._job(call, arguments)))
 
     def _shell(self, call: Call) -> Executed:
@@ -202,6 +221,8 @@ class Executor:
         values |= {f"outputs.{name}": str(self._relative(path)) for name, path in call.paths.items()}
         values |= command_values(call.rule.params, call.rule.settings)
         values |= {f"services.{name}": url for name, url in call.urls.items()}
+        if call.scratch:
+            values["scratch"] = str(self._relative(call.scratch))
         command = fill_command(call.rule.command, values, prepared.code, self._freeze)
         return self._judged(call, self._workers.shell(command, prepared.env, self._root, call.log))
 

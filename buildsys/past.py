@@ -47,7 +47,7 @@ class Past:
         return self._ask(lambda manifest: manifest.newest(profile))
 
     def find(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, Result]:
-        """The result of each key that was made in earlier builds; its artifacts have their file names only.
+        """The result of each key that was made before; its artifacts have their file names only.
 
         Nearly every key that is not the newest was never made, and a look-up costs milliseconds: so keys are learned
         at the first question, and the manifest is asked only for those that it is likely to have.
@@ -56,6 +56,11 @@ class Past:
             self._made = self._ask(lambda manifest: manifest.short_keys())
         likely = [key for key in keys if short_key(key) in (self._made or ())]
         return self._ask(lambda manifest: manifest.find(likely)) if likely else {}
+
+    def learn(self, key: ActionKey) -> None:
+        """A result of this key is recorded from now on."""
+        if self._made is not None:
+            self._made.add(short_key(key))
 
     def passed(self, keys: Sequence[Digest]) -> set[Digest]:
         """Those keys of checks that are known to hold."""

@@ -20,6 +20,7 @@ from buildsys.run.services import Services
 from buildsys.run.workers import Workers
 from buildsys.state.files import Files
 from buildsys.state.recorder import Recorder
+from buildsys.state.scratch import Scratch
 from buildsys.state.store import Store
 
 _WORKERS_A_JOB = 2
@@ -65,11 +66,15 @@ class Workshop:
         store.sweep()
         workers = Workers(project.root, _WORKERS_A_JOB * jobs)
         services = Services(project.root, project.state / "logs" / str(run_id), project.state / KEPT)
+        scratch = Scratch(project.state)
+        scratch.sweep()
         delivery_pool = ThreadPoolExecutor(_DELIVERY_THREADS, thread_name_prefix="delivery")
         return cls(
             run_id=run_id,
-            executor=Executor(project, run_id, assessor, files, store, workers, services, emit),
-            delivery=Delivery(run_id, assessor.graph.profile, files, store, recorder, delivery_pool, emit, staging),
+            executor=Executor(project, run_id, assessor, files, store, workers, services, scratch, emit),
+            delivery=Delivery(
+                run_id, assessor.graph.profile, files, store, recorder, delivery_pool, emit, staging, scratch
+            ),
             pool=ThreadPoolExecutor(jobs, thread_name_prefix="action"),
             chat_pool=ThreadPoolExecutor(_CHAT_THREADS, thread_name_prefix="chat"),
             delivery_pool=delivery_pool,
