@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from buildsys.build import Options
 from buildsys.build import build as build_project
 from buildsys.errors import FAILED, BuildError
-from buildsys.model import DEFAULT_PROFILE, ActionFinished, BuildFinished, Event, Variation
+from buildsys.model import ActionFinished, BuildFinished, Event
 from buildsys.project import Project
 from buildsys.query import Link, lineage, table
+from buildsys.request import DEFAULT_PROFILE, Variation
 from buildsys.survey import Explained, Survey, explain, survey
 
 if TYPE_CHECKING:
