@@ -47,6 +47,7 @@ from buildsys.shared import Shared
 from buildsys.spec.graph import Graph, Wanted
 from buildsys.state import logs, stamp
 from buildsys.state.files import Files
+from buildsys.state.layout import bring_up_to_date
 from buildsys.state.lock import hold
 from buildsys.state.manifest import Manifest
 from buildsys.state.publish import remove
@@ -83,6 +84,7 @@ def build(project: Project, options: Options, emit: Callable[[Event], None]) -> 
     wanted = graph.wanted(options.targets)
     _refuse_unwanted(graph, wanted, options.force)
     with hold(project.state / "lock", options.command):
+        bring_up_to_date(project.state)
         with ExitStack() as stack:
             one = Build(project, graph, wanted, options, emit, stack)
             finished = one.run()

@@ -20,7 +20,9 @@ from buildsys.errors import FAILED, NO_SUCH_TARGET, BuildError
 from buildsys.model import RuleName
 from buildsys.phrases import duration
 from buildsys.run import replies
+from buildsys.run.kept import KEPT, all_kept
 from buildsys.state import logs
+from buildsys.state.layout import bring_up_to_date
 from buildsys.state.manifest import Manifest
 from buildsys.state.scratch import Scratch
 from buildsys.state.store import Store
@@ -78,6 +80,7 @@ class Collector:
 
     def __init__(self, state: Path) -> None:
         """Raises BuildError where the manifest has just been found damaged: what it does not know may be needed."""
+        bring_up_to_date(state)
         self._state = state
         self._store = Store(state)
         self._manifest = Manifest.open(state)
@@ -101,6 +104,8 @@ class Collector:
         unneeded += self._of_scratch(keep, kept)
         unneeded += self._of_replies(needed, keep, kept)
         for kind, why in _REMADE.items():
+            if kind == "frozen" and all_kept(self._state / KEPT):
+                continue  # a server that runs may yet import what lies there
             found = [str(path) for path in (self._state / kind).glob("*")]
             unneeded.append(Unneeded(kind, "", why, sum(map(_size, found)), tuple(found)))
         return Plan(tuple(one for one in unneeded if one.names), kept)

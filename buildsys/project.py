@@ -22,9 +22,7 @@ from buildsys.spec.graph import Graph
 from buildsys.spec.rulefile import read_rules
 from buildsys.spec.variation import profile_of
 from buildsys.state.looks import Looks
-from buildsys.state.root import find_root, rule_files
-
-STATE = ".buildsys"
+from buildsys.state.root import STATE, find_root, rule_files
 
 PASSED_ON = (
     "PATH HOME USER LOGNAME LANG LC_ALL LC_CTYPE TZ TMPDIR XDG_CACHE_HOME HF_HOME HF_HUB_OFFLINE SSL_CERT_FILE "

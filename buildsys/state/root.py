@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import Final
 
 from buildsys.errors import BuildError
+from buildsys.state.layout import refuse_newer
 from buildsys.state.looks import Looks
 
 RULES: Final = "rules"
+STATE: Final = ".buildsys"
 
 
 def find_root(start: Path) -> Path:
-    """The project that `start` lies in: the nearest folder upward that holds `rules/`. Raises BuildError."""
+    """The project that `start` lies in: the nearest folder upward that holds `rules/`.
+
+    Raises BuildError where there is none, and where a newer buildsys has changed the layout of its state.
+    """
     folder = Path(os.path.abspath(start))
     for candidate in (folder, *folder.parents):
         if rule_files(Looks(candidate)):
+            refuse_newer(candidate / STATE)
             return candidate
     raise BuildError(
         "this is no buildsys project: no rules/*.toml here or in a folder above",
