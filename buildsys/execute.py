@@ -40,6 +40,7 @@ from buildsys.run.services import Services
 from buildsys.run.workers import CANCELLED, Job, JobResult, Workers
 from buildsys.staged import targets, written
 from buildsys.state.files import Files
+from buildsys.state.logs import folder_of
 from buildsys.state.rows import MetricsRow
 from buildsys.state.scratch import Note, Scratch
 from buildsys.state.store import Damaged, Store
@@ -108,6 +109,7 @@ class Executor:
         self._project = project
         self._root = project.root
         self._run_id = run_id
+        self._log_folder = folder_of(project.state / "logs", run_id, assessor.graph.profile)
         self._assessor = assessor
         self._files = files
         self._store = store
@@ -127,7 +129,7 @@ class Executor:
         again: an input moved while it ran before, so what a worker may have kept of it is not to be trusted.
         """
         action, rule = assessment.action, assessment.prepared.rule
-        log = self._project.state / "logs" / str(self._run_id) / rule.name / f"{action.shard or rule.name}.log"
+        log = self._log_folder / rule.name / f"{action.shard or rule.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
         staging = self._project.state / "staging" / f"{self._run_id}-{next(self._numbers)}"

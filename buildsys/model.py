@@ -196,7 +196,7 @@ class Prices:
 class Declared:
     """All rule files together, with values from the configs as `variation` has them.
 
-    prices: None where none are declared. pools: name -> size. configs: paths of the configs and overlays read.
+    prices: None where none are declared. pools: name -> size.
     """
 
     rules: Mapping[RuleName, Rule]
@@ -205,7 +205,6 @@ class Declared:
     prices: Prices | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
     variation: Variation = AS_WRITTEN
-    configs: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------- made: bytes, results, decisions

@@ -18,8 +18,9 @@ from buildsys.code.parse import Broken
 from buildsys.errors import BuildError, Place, excerpt_of
 from buildsys.model import Declared
 from buildsys.request import AS_WRITTEN, DEFAULT_PROFILE, Variation
+from buildsys.spec.config import Config
 from buildsys.spec.graph import Graph
-from buildsys.spec.rulefile import read_rules
+from buildsys.spec.rulefile import read_configs, read_rules
 from buildsys.spec.variation import profile_of
 from buildsys.state.looks import Looks
 from buildsys.state.root import STATE, find_root, rule_files
@@ -58,8 +59,16 @@ class Project:
 
     def declared(self) -> Declared:
         """All rule files, read and checked. Raises BuildError with file and line."""
-        texts = {path: self._text(path) for path in rule_files(self.looks)}
-        return read_rules(texts, self._config_text, self.variation, self._overlays)
+        return read_rules(self._rule_texts(), self._config_text, self.variation, self._overlays)
+
+    def configs(self) -> dict[str, Config]:
+        """The configs that the rule files name, by path, as this variation has them. Raises BuildError."""
+        return read_configs(self._rule_texts(), self._config_text, self.variation, self._overlays)
+
+    def profiles(self) -> list[str]:
+        """`default`, then all profiles that have an overlay for a config, sorted. Raises BuildError."""
+        named = {profile for config in self.under(AS_WRITTEN).configs() for profile in self._overlays(config)}
+        return [DEFAULT_PROFILE, *sorted(named - {DEFAULT_PROFILE})]
 
     def graph(self) -> Graph:
         """The rules, checked against one another. Raises BuildError with file, line and excerpt."""
@@ -78,16 +87,13 @@ class Project:
                 error.excerpt = excerpt_of(text, place.line)
             raise
 
-    def profiles(self) -> list[str]:
-        """`default`, then all profiles that have an overlay for a config, sorted. Raises BuildError like `declared`."""
-        plain = self.under(AS_WRITTEN).declared()
-        named = {profile for config in plain.configs for profile in self._overlays(config)}
-        return [DEFAULT_PROFILE, *sorted(named - {DEFAULT_PROFILE})]
-
     def _overlays(self, config: str) -> list[str]:
         """The profiles that have an overlay for this config."""
         names = self.looks.names(posixpath.dirname(config))
         return sorted(profile for name in names if (profile := profile_of(config, name)))
+
+    def _rule_texts(self) -> dict[str, str]:
+        return {path: self._text(path) for path in rule_files(self.looks)}
 
     def _config_text(self, path: str) -> str | None:
         return self._text(path) if self.looks.is_file(path) else None

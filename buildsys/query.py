@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
+_LINEAGE = """
+    SELECT l.* FROM {macro}($1) l
+    WHERE $2 IS NULL OR l.kind <> 'artifact' OR l.path IN (SELECT path FROM artifacts WHERE profile = $2)
+    ORDER BY ALL
+"""
 _POINTER = re.compile(r"^LINE (?P<line>\d+): (?P<shown>.*)\n(?P<before> *)\^", re.MULTILINE)
 
 
@@ -109,13 +114,14 @@ def table(root: Path, query: str) -> pyarrow.Table:
             raise explained(query, str(error)) from error
 
 
-def lineage(root: Path, path: str, *, down: bool = False) -> list[Link]:
+def lineage(root: Path, path: str, *, down: bool = False, profile: str | None = None) -> list[Link]:
     """All that the artifact at `path` was made from; or all that was made from the file or config key `path`.
 
-    Nearest first. Raises BuildError, exit 3, for a path of which nothing is known.
+    profile: tell only artifacts that hold under it. Nearest first. Raises BuildError, exit 3, for a path of which
+    nothing is known.
     """
     with connect(root) as con:
-        rows = con.execute(f"FROM {'downstream' if down else 'upstream'}($1)", [path]).fetchall()
+        rows = con.execute(_LINEAGE.format(macro="downstream" if down else "upstream"), [path, profile]).fetchall()
         if rows:
             return [Link(*row) for row in rows]
         known = con.execute("SELECT DISTINCT path FROM edges WHERE path <> '' ORDER BY path").fetchall()

@@ -19,6 +19,7 @@ from buildsys.run.kept import KEPT
 from buildsys.run.services import Services
 from buildsys.run.workers import Workers
 from buildsys.state.files import Files
+from buildsys.state.logs import folder_of
 from buildsys.state.recorder import Recorder
 from buildsys.state.scratch import Scratch
 from buildsys.state.store import Store
@@ -65,7 +66,8 @@ class Workshop:
         staging.mkdir(parents=True)
         store.sweep()
         workers = Workers(project.root, _WORKERS_A_JOB * jobs)
-        services = Services(project.root, project.state / "logs" / str(run_id), project.state / KEPT)
+        logs = folder_of(project.state / "logs", run_id, assessor.graph.profile)
+        services = Services(project.root, logs, project.state / KEPT)
         scratch = Scratch(project.state)
         scratch.sweep()
         delivery_pool = ThreadPoolExecutor(_DELIVERY_THREADS, thread_name_prefix="delivery")

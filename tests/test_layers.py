@@ -20,7 +20,7 @@ LAYERS = [
     {"state", "run"},
     {"project"},
     {"commands", "template", "collect"},
-    {"prepare", "past"},
+    {"prepare", "past", "profiles"},
     {"assess", "measured", "preflight", "staged"},
     {"shared"},
     {"survey", "execute"},

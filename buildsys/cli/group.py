@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "log": "Show what an action printed when it ran last.",
     "graph": "Draw which rule needs which.",
     "gc": "Remove what nothing needs any more.",
+    "profiles": "List the profiles: what each changes, and its last build.",
     "schema": "Print the JSON Schema of rule files, for editors.",
     "completion": "Print the code that makes a shell complete buildsys.",
 }

@@ -105,7 +105,8 @@ def _variation(profile: str, settings: tuple[str, ...]) -> Variation:
     return Variation(profile, tuple(overrides))
 
 
-def _profiles(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def profile_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What a shell offers for a profile; nothing where the project can't be read."""
     try:
         found = Here.of(ctx).project.profiles()
     except BuildError:
@@ -117,6 +118,6 @@ _profile_option = click.option(
     "--profile",
     metavar="NAME",
     default=DEFAULT_PROFILE,
-    shell_complete=_profiles,
+    shell_complete=profile_names,
     help="Lay the configs CONFIG.NAME.toml over the configs; outputs have a place of their own.",
 )

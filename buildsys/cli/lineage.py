@@ -9,7 +9,7 @@ import click
 
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
-from buildsys.cli.here import Here, in_project
+from buildsys.cli.here import Here, in_project, profile_names
 from buildsys.cli.output import print_json
 from buildsys.model import natural_key
 from buildsys.query import Link, lineage
@@ -26,19 +26,22 @@ _FEW: Final = 2
     examples=(
         ("buildsys lineage workspace/build/default/draft", "all that the draft was made from"),
         ("buildsys lineage --down workspace/data/sample.jsonl", "all that was made from a file"),
-        ("buildsys lineage --down sampling.max_tokens", "all that a key of the config decides"),
+        ("buildsys lineage --down sampling.max_tokens", "all that a key of the config decides, under all profiles"),
     ),
 )
 @click.argument("path", shell_complete=complete_targets)
 @click.option("--down", is_flag=True, help="What was made from the file or the config key PATH.")
+@click.option(
+    "--profile", "under", metavar="NAME", shell_complete=profile_names, help="Only artifacts that hold under it."
+)
 @json_option("Print the links as JSON.")
 @in_project
-def command(here: Here, path: str, down: bool, as_json: bool) -> None:
+def command(here: Here, path: str, down: bool, under: str | None, as_json: bool) -> None:
     """Say what a file was made from, or what was made from it.
 
     It tells what was recorded when the file was made, also where the sources have changed since.
     """
-    links = lineage(here.project.root, here.target(path), down=down)
+    links = lineage(here.project.root, here.target(path), down=down, profile=under)
     if as_json:
         print_json(links)
     else:

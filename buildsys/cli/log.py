@@ -12,10 +12,11 @@ import click
 
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
-from buildsys.cli.here import Here, in_project
+from buildsys.cli.here import Here, in_profile
 from buildsys.cli.output import print_json
 from buildsys.errors import NO_SUCH_TARGET, BuildError
 from buildsys.model import ActionId, Shard, natural_key
+from buildsys.state.logs import runs_of
 
 _SUFFIX: Final = ".log"
 
@@ -33,7 +34,7 @@ _SUFFIX: Final = ".log"
 @click.argument("target", shell_complete=complete_targets)
 @click.option("--path", "only_path", is_flag=True, help="Print the path of the log only.")
 @json_option("Print the paths of the logs as JSON, by action.")
-@in_project
+@in_profile
 def command(here: Here, target: str, only_path: bool, as_json: bool) -> None:
     """Show what an action printed when it ran last.
 
@@ -54,8 +55,8 @@ def command(here: Here, target: str, only_path: bool, as_json: bool) -> None:
 
 def _logs(here: Here, text: str) -> list[tuple[str, Path]]:
     """The newest log of each action that a target names. Raises BuildError where none ran yet."""
-    runs = sorted((here.project.state / "logs").glob("*/"), key=lambda run: natural_key(run.name), reverse=True)
     graph = here.project.graph()
+    runs = runs_of(here.project.state / "logs", graph.profile)
     if text in graph.services:
         found = [(text, path) for path in _newest(run / f"{text}{_SUFFIX}" for run in runs)]
     else:
@@ -65,7 +66,8 @@ def _logs(here: Here, text: str) -> list[tuple[str, Path]]:
         has_shards = graph.origins[rule] is not None
         found = [(str(ActionId(rule, Shard(log.stem))) if has_shards else rule, log) for log in logs]
     if not found:
-        raise BuildError(f"there is no log of {text}", hint="it has not run yet", exit_code=NO_SUCH_TARGET)
+        hint = "it has not run yet, or only under another profile"
+        raise BuildError(f"there is no log of {text}", hint=hint, exit_code=NO_SUCH_TARGET)
     return sorted(found, key=lambda item: natural_key(item[0]))
 
 

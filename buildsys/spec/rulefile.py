@@ -51,8 +51,7 @@ def read_rules(
     profiles: path of a config -> the profiles with an overlay for it. Raises BuildError for the first thing that is
     wrong.
     """
-    files = [parse_toml(path, texts[path]) for path in sorted(texts)]
-    tables = [toml.table(FileTable) for toml in files]
+    files, tables = _tables(texts)
     project = project_tables(zip(files, tables, strict=True))
     configs = varied(_configs(files, tables, read_text), variation, read_text, profiles)
     rules: list[Rule] = []
@@ -61,7 +60,7 @@ def read_rules(
         text = RuleText(toml, configs.get(table.config))
         rules += [_RuleReader(text, ("rule", name), rule).rule(name) for name, rule in table.rule.items()]
         services += [_service(text, name, service) for name, service in table.service.items()]
-    read = tuple(sorted({path for config in configs.values() for path in (config.path, config.overlay) if path}))
+    read = sorted({path for config in configs.values() for path in (config.path, config.overlay) if path})
     check_agreement({toml.path: toml for toml in files}, rules, services, read)
     _check_pools(files, rules, project.pools)
     return Declared(
@@ -71,8 +70,22 @@ def read_rules(
         project.prices,
         project.pools,
         variation,
-        read,
     )
+
+
+def read_configs(
+    texts: Mapping[str, str],
+    read_text: Callable[[str], str | None],
+    variation: Variation,
+    profiles: Callable[[str], list[str]],
+) -> dict[str, Config]:
+    """The configs alone, by path; everything as `read_rules` has it."""
+    return varied(_configs(*_tables(texts), read_text), variation, read_text, profiles)
+
+
+def _tables(texts: Mapping[str, str]) -> tuple[list[TomlText], list[FileTable]]:
+    files = [parse_toml(path, texts[path]) for path in sorted(texts)]
+    return files, [toml.table(FileTable) for toml in files]
 
 
 def _check_pools(files: Iterable[TomlText], rules: Iterable[Rule], pools: Mapping[str, int]) -> None:

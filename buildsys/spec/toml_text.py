@@ -6,6 +6,7 @@ Knows nothing of rules; the declarations are msgspec structs that are handed in.
 from __future__ import annotations
 
 import ast
+import datetime
 import json
 import re
 import tomllib
@@ -107,6 +108,8 @@ def inline_toml(value: object) -> str:
         return "{ " + ", ".join(f"{key} = {inline_toml(part)}" for key, part in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(inline_toml, value)) + "]"
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
     return json.dumps(value, ensure_ascii=False)
 
 

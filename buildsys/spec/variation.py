@@ -26,6 +26,7 @@ _NAME = re.compile(SHARD_NAME)
 class Change:
     """One key that a profile gives another value. before, after: as TOML writes them on one line."""
 
+    config: str
     key: str
     before: str
     after: str
@@ -73,17 +74,17 @@ def varied(
 
 
 def changes(base: Config, config: Config) -> list[Change]:
-    """What a variation gave other values, table by table, in the order of the config."""
-    return list(_changes(base.tree, config.tree, ""))
+    """What a variation gave other values, in the order of the config."""
 
+    def within(base: Mapping[str, Value], tree: Mapping[str, Value], above: str) -> Iterator[Change]:
+        for key, before in base.items():
+            after = tree[key]
+            if isinstance(before, Mapping) and isinstance(after, Mapping):
+                yield from within(before, after, f"{above}{key}.")
+            elif (type(before), before) != (type(after), after):
+                yield Change(config.path, above + key, inline_toml(before), inline_toml(after))
 
-def _changes(base: Mapping[str, Value], tree: Mapping[str, Value], above: str) -> Iterator[Change]:
-    for key, before in base.items():
-        after = tree[key]
-        if isinstance(before, Mapping) and isinstance(after, Mapping):
-            yield from _changes(before, after, f"{above}{key}.")
-        elif (type(before), before) != (type(after), after):
-            yield Change(above + key, inline_toml(before), inline_toml(after))
+    return list(within(base.tree, config.tree, ""))
 
 
 # ---------------------------------------------------------------- overlays

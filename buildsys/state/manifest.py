@@ -20,7 +20,7 @@ from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result, Ru
 from buildsys.state.columns import as_given, insert, storable
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.recording import Cells, Counters, Measured, Recording, released
-from buildsys.state.rows import OutputTable, Row
+from buildsys.state.rows import LastRun, OutputTable, Row
 from buildsys.state.schema import MIGRATIONS
 from buildsys.state.snapshot import (
     attach,
@@ -113,6 +113,14 @@ _LARGEST = """
         coalesce((SELECT max(hold_id) FROM recorded.holds), 0), coalesce((SELECT max(file_id) FROM recorded.files), 0)
 """
 _MEASURED = "SELECT DISTINCT rule, output, digest FROM recorded.metrics"
+_PROFILES = """
+    SELECT r.profile, max(r.run_id), make_timestamp((max_by(r.started, r.run_id) * 1e6)::BIGINT),
+        max_by(coalesce(e.outcome, ''), r.run_id),
+        coalesce(any_value(h.n_actions), 0)
+    FROM recorded.runs r LEFT JOIN recorded.ends e USING (run_id)
+    LEFT JOIN (SELECT profile, count(*) AS n_actions FROM recorded.current GROUP BY profile) h USING (profile)
+    GROUP BY r.profile ORDER BY r.profile
+"""
 _BEGIN_RUN = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[], $6::VARCHAR[]"
 _NEXT_RUN = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"
 _TABLES = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'recorded' ORDER BY ALL"
@@ -171,6 +179,10 @@ class Manifest:
     def newest(self, profile: str) -> dict[ActionId, Result]:
         """For each action of the profile the result that holds now; its artifacts have their paths in the workspace."""
         return {result.action: result for result in self._results(_HELD, profile)}
+
+    def profiles(self) -> dict[str, LastRun]:
+        """The last run of each profile that was ever built."""
+        return {profile: LastRun(*row) for profile, *row in self._fetch(_PROFILES)}
 
     def find(self, keys: Sequence[ActionKey]) -> dict[ActionKey, Result]:
         """The last result of each key, whether it holds or not, under whichever profile it was made.

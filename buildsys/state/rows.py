@@ -1,10 +1,11 @@
-"""What the manifest is told: frozen records, each of them one row or a few.
+"""What the manifest is told, and of runs what it tells: frozen records, each of them one row or a few.
 
 Knows nothing of SQL. Paths are relative to the project; times are seconds since the epoch, durations seconds.
 """
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -137,6 +138,16 @@ class RequestRow:
 
 
 Row = Context | ResultRow | MetricsRow | ActionRow | Hold | CheckRow | FileRow | RequestRow
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """A profile's last run. started: UTC. outcome: "" while it runs. n_actions: of the profile, that hold now."""
+
+    run_id: int
+    started: datetime.datetime
+    outcome: str
+    n_actions: int
 
 
 @dataclass(frozen=True)
