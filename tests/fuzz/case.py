@@ -22,7 +22,8 @@ from buildsys.digest import digest_bytes
 from buildsys.errors import BuildError
 from buildsys.model import ActionFinished, ActionStarted, Event
 from buildsys.project import Project
-from buildsys.request import Variation
+from buildsys.request import Request, Variation
+from buildsys.state.stamp import current
 from buildsys.survey import Planned, Survey, survey
 from tests.fuzz import model
 from tests.fuzz.chronicle import Chronicle, Permit
@@ -78,19 +79,23 @@ class Asked:
 
 
 class Played(NamedTuple):
-    """What was played, without a mismatch. n_refused: builds of which a source was missing."""
+    """What was played, without a mismatch.
+
+    n_refused: builds of which a source was missing. n_stamped: those of which a stamp said that nothing is to be done.
+    """
 
     n_graphs: int = 0
     n_builds: int = 0
     n_refused: int = 0
     n_actions: int = 0
     n_called: int = 0
+    n_stamped: int = 0
 
     def __add__(self, other: tuple[int, ...]) -> Played:  # type: ignore[override]
         return Played(*map(sum, zip(self, other, strict=True)))
 
     def __str__(self) -> str:
-        builds = f"{self.n_builds} builds ({self.n_refused} refused)"
+        builds = f"{self.n_builds} builds ({self.n_refused} refused, {self.n_stamped} stamped)"
         return f"{self.n_graphs} held in {builds} with {self.n_actions} actions, of which {self.n_called} ran"
 
 
@@ -189,9 +194,20 @@ class _Play:
     def _built(self, asked: Asked) -> tuple[dict[Who, str], Counter[Who]]:
         events: list[Event] = []
         self.called.clear()
-        build(asked.project(self.root), Options(asked.targets, jobs=asked.jobs, keep_going=True), events.append)
+        project = asked.project(self.root)
+        stamped = current(self.root, Request(asked.targets, project.variation))
+        if stamped:
+            self.played += Played(n_graphs=0, n_stamped=1)
+        try:
+            build(project, Options(asked.targets, jobs=asked.jobs, keep_going=True), events.append)
+        except BuildError as error:
+            if stamped:
+                raise Mismatch(f"the stamp said that all is up to date: {error}") from error
+            raise
         ends = [event for event in events if isinstance(event, ActionFinished)]
         seen = {Who(*event.action): event.outcome for event in ends}
+        if stamped and (set(seen.values()) - {"reused"} or sum(stamped.n_actions.values()) != len(seen)):
+            raise Mismatch(f"the stamp said that all is up to date: {seen}")
         if len(seen) < len(ends):
             raise Mismatch("an action ended twice")
         if self.case.real == "all":
