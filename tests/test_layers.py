@@ -23,7 +23,7 @@ LAYERS = [
     {"prepare", "past", "profiles"},
     {"assess", "measured", "preflight", "staged"},
     {"shared"},
-    {"survey", "execute"},
+    {"survey", "doctor", "execute"},
     {"deliver", "query"},
     {"workshop"},
     {"build"},

@@ -20,6 +20,8 @@ from buildsys.digest import Digest
 from buildsys.errors import BuildError
 
 CHUNK: Final = 1 << 20
+LISTING: Final = b'{"files":'
+"""What the text of a folder's listing starts with."""
 _FOLDER_SEED: Final = 1
 
 

@@ -203,6 +203,10 @@ class Manifest:
         """
         return {result_id for (result_id,) in self._fetch(_NEEDED, last_runs, list(pinned))}
 
+    def held(self) -> set[int]:
+        """Ids of the results that hold now, in all profiles."""
+        return {result_id for (result_id,) in self._fetch("SELECT result_id FROM recorded.current")}
+
     def made(self) -> list[tuple[int, RuleName, Digest, bool]]:
         """Every output that was ever made: id of its result, rule, digest, whether it is a folder."""
         query = "SELECT result_id, rule, digest, tree FROM recorded.outputs JOIN recorded.results USING (result_id)"

@@ -41,7 +41,7 @@ class Objects:
         self._folder = folder
         self._new = folder / "new"
         self._new.mkdir(parents=True, exist_ok=True)
-        self._can_clone = sys.platform.startswith("linux")
+        self._can_clone = True
         self._numbers = count()
         self._verified_path = folder / "verified"
         self._verified: dict[Digest, Stat] = {}
@@ -146,13 +146,9 @@ class Objects:
 
     def _copy(self, source: BinaryIO, target: BinaryIO) -> Digest:
         """Copy by sharing blocks where the file system can; gives the digest of what was copied."""
+        self._can_clone = self._can_clone and clone(source, target)
         if self._can_clone:
-            try:
-                fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
-            except OSError:
-                self._can_clone = False
-            else:
-                return digest_stream(target)
+            return digest_stream(target)
         return digest_stream(source, target)
 
     def _is_known(self, digest: Digest) -> bool:
@@ -192,3 +188,14 @@ class Objects:
             yield path
         finally:
             path.unlink(missing_ok=True)
+
+
+def clone(source: BinaryIO, target: BinaryIO) -> bool:
+    """Have `target` share the blocks of `source`; False, with nothing done, where the file system can't."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
+    except OSError:
+        return False
+    return True

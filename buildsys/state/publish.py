@@ -93,7 +93,7 @@ def _same_file_system(path: Path, folder: Path) -> bool:
 
 def _exchange(staged: Path, target: Path) -> Path:
     """Put `staged` at `target`; gives the path at which what was there is now."""
-    if _swap(staged, target):
+    if swap(staged, target):
         return staged
     aside = target.with_name(f".{target.name}.{os.getpid()}.old")
     os.rename(target, aside)
@@ -101,7 +101,7 @@ def _exchange(staged: Path, target: Path) -> Path:
     return aside
 
 
-def _swap(one: Path, other: Path) -> bool:
+def swap(one: Path, other: Path) -> bool:
     """Exchange two names at once; False where the system or the file system can't."""
     if not sys.platform.startswith("linux"):
         return False

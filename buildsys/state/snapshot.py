@@ -119,6 +119,23 @@ def unreadable(path: Path, error: Exception) -> BuildError:
     )
 
 
+def damage_in(path: Path) -> str:
+    """What DuckDB says of a database of which not every block can be read; "" where all is well.
+
+    No process may have it open for writing.
+    """
+    import duckdb
+
+    try:
+        with duckdb.connect(str(path), read_only=True) as con:
+            tables = con.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'recorded'").fetchall()
+            for (table,) in tables:
+                con.execute(f"SELECT max(hash(COLUMNS(*))) FROM recorded.{table}").fetchall()
+    except duckdb.Error as error:
+        return str(error).splitlines()[0]
+    return "" if tables else "it is empty"
+
+
 def quoted(path: Path) -> str:
     """A path as the inside of a SQL string."""
     return str(path).replace("'", "''")
@@ -153,26 +170,10 @@ def _refuse(live: Path, error: Exception) -> None:
 
 def _start_from_snapshot(state: Path) -> str:
     """Give the live file, which is not there, the snapshot's content where that is sound; says what is lost."""
-    if _is_sound(snapshot_path(state)):
+    if snapshot_path(state).exists() and not damage_in(snapshot_path(state)):
         shutil.copyfile(snapshot_path(state), live_path(state))
         return "the snapshot of an earlier build takes its place, what was recorded since is lost"
     return "the history is lost, and what was made is made again"
-
-
-def _is_sound(path: Path) -> bool:
-    """It opens, and every block of it can be read."""
-    import duckdb
-
-    if not path.exists():
-        return False
-    try:
-        with duckdb.connect(str(path), read_only=True) as con:
-            tables = con.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'recorded'").fetchall()
-            for (table,) in tables:
-                con.execute(f"SELECT max(hash(COLUMNS(*))) FROM recorded.{table}").fetchall()
-    except duckdb.Error:
-        return False
-    return bool(tables)
 
 
 def _put_aside(path: Path) -> Path:

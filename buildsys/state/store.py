@@ -19,6 +19,7 @@ from buildsys.digest import Digest
 from buildsys.errors import BuildError
 from buildsys.model import Artifact
 from buildsys.state.content import (
+    LISTING,
     Entry,
     digest_folder,
     digest_stream,
@@ -158,6 +159,18 @@ class Store:
     def linked(self) -> dict[Digest, Path]:
         """The folders of links by the artifact that they lead to."""
         return {Digest(folder.name): folder for folder in self._links.glob("*")}
+
+    def path(self, digest: Digest) -> Path:
+        return self._objects.path(digest)
+
+    def is_sound(self, digest: Digest) -> bool:
+        """The object holds the bytes of its digest, or the listing of a folder with it; all of it is read."""
+        path = self._objects.path(digest)
+        with path.open("rb", buffering=0) as file:
+            if digest_stream(file) == digest:
+                return True
+            file.seek(0)
+            return file.read(len(LISTING)) == LISTING and digest_folder(path.read_bytes()) == digest
 
     def forget(self, digests: Collection[Digest]) -> None:
         """Remove objects for good; only for the one process that holds the build lock."""
