@@ -218,7 +218,7 @@ class Executor:
 
     def _shell(self, call: Call) -> Executed:
         prepared = call.assessment.prepared
-        values: dict[str, str | Sequence[str]] = {"python": sys.executable}
+        values: dict[str, str | Sequence[str]] = {"python": prepared.python}
         values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in call.assessment.inputs}
         values |= {f"outputs.{name}": str(self._relative(path)) for name, path in call.paths.items()}
         values |= command_values(call.rule.params, call.rule.settings)
@@ -276,7 +276,7 @@ class Executor:
             if bound.name not in own or call.again
         ]
         return Job(
-            python=sys.executable,
+            python=prepared.python,
             combination=digest_of(prepared.warm, shared, call.again),
             preload=tuple(sorted(code.preload)),
             sources=code.sources,

@@ -21,6 +21,7 @@ from buildsys.model import Part, Rule, RuleName, Service
 from buildsys.plan.key import Fact, Given, Surroundings, hasher_of, input_facts, parts_of, rule_facts, service_facts
 from buildsys.project import Project, action_environment
 from buildsys.spec.graph import Graph
+from buildsys.state.interpreters import Interpreter, Interpreters
 from buildsys.state.packages import Packages
 
 _FIELD = re.compile(r"\\\{[^{}]*\\\}")
@@ -32,12 +33,14 @@ class Prepared:
     """One rule, ready for its actions.
 
     hasher, context, parts: its half of every key: hashed, its digest, and as people read it.
+    python: path of the interpreter that runs it.
     warm: digest of all that a warm worker holds, but for the inputs that are shared: code, values, environment.
     service_keys: of the services that its actions need, by name.
     """
 
     rule: Rule
     code: Slice | None
+    python: str
     env: Mapping[str, str]
     service_keys: Mapping[str, Digest]
     hasher: Hasher
@@ -54,6 +57,7 @@ class Preparer:
         self._graph = graph
         self._environ = os.environ if environ is None else environ
         self._packages = Packages(project.state / "cache" / "packages.json")
+        self._interpreters = Interpreters(project.looks, project.state / "cache", action_environment((), self._environ))
         self._code: dict[RuleName, Slice | Broken | None] = {}
         self._tree = _Sources(project.tree, graph)
 
@@ -73,7 +77,8 @@ class Preparer:
         """The rule's half of its keys. Its code must not be Broken."""
         code = self.code(rule)
         assert not isinstance(code, Broken)
-        facts = tuple(rule_facts(rule, code, self._around(code, rule.env, service_keys)))
+        interpreter = self.interpreter(rule)
+        facts = tuple(rule_facts(rule, code, self._around(code, rule.env, service_keys, interpreter)))
         hasher = hasher_of(facts)
         env = action_environment([*rule.env, *(variable for _, variable in rule.secrets)], self._environ)
         settings = [[setting.name, setting.value] for setting in rule.settings]
@@ -81,6 +86,7 @@ class Preparer:
         return Prepared(
             rule=rule,
             code=code,
+            python=interpreter.python if interpreter else sys.executable,
             env=env,
             service_keys=service_keys,
             hasher=hasher,
@@ -88,6 +94,16 @@ class Preparer:
             parts=parts_of(facts),
             warm=digest_of(hasher.digest(), settings, env, texts),
         )
+
+    def interpreter(self, rule: Rule) -> Interpreter | None:
+        """The interpreter that a rule names; None where buildsys' own runs it. Raises BuildError where it can't."""
+        if not rule.python:
+            return None
+        try:
+            return self._interpreters.get(rule.python)
+        except BuildError as error:
+            error.place = rule.place
+            raise
 
     def service_key(self, service: Service, inputs: Sequence[tuple[str, Sequence[Given]]]) -> Digest:
         """Digest of all that decides how a service answers: its command, code, params and inputs."""
@@ -105,10 +121,17 @@ class Preparer:
     def service_environment(self, service: Service) -> dict[str, str]:
         return action_environment(service.env, self._environ)
 
-    def _around(self, code: Slice | None, env: Sequence[str], services: Mapping[str, Digest]) -> Surroundings:
+    def _around(
+        self,
+        code: Slice | None,
+        env: Sequence[str],
+        services: Mapping[str, Digest],
+        interpreter: Interpreter | None = None,
+    ) -> Surroundings:
+        packages = interpreter or self._packages
         return Surroundings(
-            python=PYTHON,
-            versions=self._packages.versions(code.external) if code else {},
+            python=interpreter.version if interpreter else PYTHON,
+            versions=packages.versions(code.external) if code else {},
             env={name: self._variable(name) for name in env},
             services=services,
         )
@@ -119,15 +142,24 @@ class Preparer:
         return value
 
     def _slice(self, rule: Rule) -> Slice | None:
+        interpreter = self.interpreter(rule)
+        stdlib = (interpreter and interpreter.stdlib) or sys.stdlib_module_names
         if rule.kind == "shell":
-            return self._command_code(rule.command, command_values(rule.params, rule.settings), rule.place)
+            values = command_values(rule.params, rule.settings)
+            return self._command_code(rule.command, values, rule.place, stdlib)
         if not self._project.looks.is_file(rule.script):
             raise BuildError(f"[rule.{rule.name}] names a script that is missing: {rule.script}", place=rule.place)
-        return slice_of(rule.script, rule.function, self._tree)
+        return slice_of(rule.script, rule.function, self._tree, stdlib)
 
-    def _command_code(self, command: str, values: Mapping[str, str | Sequence[str]], place: Place) -> Slice | None:
+    def _command_code(
+        self,
+        command: str,
+        values: Mapping[str, str | Sequence[str]],
+        place: Place,
+        stdlib: frozenset[str] = sys.stdlib_module_names,
+    ) -> Slice | None:
         scripts = scripts_of(command, values, self._project.looks, place)
-        return merge([slice_of(script, "", self._tree) for script in scripts]) if scripts else None
+        return merge([slice_of(script, "", self._tree, stdlib) for script in scripts]) if scripts else None
 
 
 class _Sources:

@@ -7,7 +7,7 @@ all modules of the script's folder. Knows no file system.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from buildsys.code.parse import Broken
@@ -34,9 +34,10 @@ class Slice:
     preload: frozenset[str]
 
 
-def slice_of(script: str, function: str, tree: Tree) -> Slice:
+def slice_of(script: str, function: str, tree: Tree, stdlib: Collection[str] = sys.stdlib_module_names) -> Slice:
     """The slice of `script::function`; with function "" that of the script run as a program.
 
+    stdlib: the top-level names of the standard library that it runs with.
     Raises Broken where a module in reach does not parse or does not define the function, and BuildError where the
     script is missing.
     """
@@ -58,8 +59,8 @@ def slice_of(script: str, function: str, tree: Tree) -> Slice:
         fingerprint=digest_of("modules", script.rpartition("/")[2], function, _by_folder(script, symbols)),
         sources=found.texts,
         symbols=tuple(symbols),
-        external=found.external - sys.stdlib_module_names,
-        preload=frozenset(name for name in found.preload if _root(name) not in sys.stdlib_module_names),
+        external=found.external.difference(stdlib),
+        preload=frozenset(name for name in found.preload if _root(name) not in stdlib),
     )
 
 

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import dumps
+from typing import Final
 
 from buildsys.errors import FAILED, BuildError
 from buildsys.run.worker import ENDED, PID, send
@@ -27,9 +28,9 @@ PROGRAM = Path(__file__).with_name("worker.py")
 CLOSE_S = 3.0
 LEAVE_S = 0.3
 SAID_LINES = 5
-WORKERS = ("-P",)
-COMMANDS = ("-I", "-S")
-"""Flags of Python: this folder is no place to import from; a zygote that only starts commands needs no packages."""
+WORKERS: Final[Sequence[str]] = ()
+COMMANDS: Final[Sequence[str]] = ("-I", "-S")
+"""Flags of Python: a zygote that only starts commands needs no packages."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Zygote:
                 raise BuildError(
                     f"the interpreter {python} does not start",
                     facts=[("reason", error.strerror or str(error))],
-                    hint="name an existing Python, 3.11 or later, as the rule's `python`",
+                    hint="name an existing Python, 3.9 or later, as the rule's `python`",
                     exit_code=FAILED,
                 ) from None
 
@@ -157,7 +158,7 @@ class Zygote:
             f"the interpreter {self.python} can't start workers",
             facts=[("ended with", "no answer" if code is None else exit_text(code))],
             excerpt="\n".join(said[-SAID_LINES:]),
-            hint="workers need Python 3.11 or later, with modules that import without crashing",
+            hint="workers need Python 3.9 or later, with modules that import without crashing",
             exit_code=FAILED,
         )
 

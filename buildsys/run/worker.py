@@ -1,6 +1,6 @@
 """The program inside an action's interpreter: a zygote that forks, and the workers and commands that it forks.
 
-Run by path (`python -P worker.py FD`) in any Python from 3.11 on, so it imports nothing but the standard library and
+Run by path (`python worker.py FD`) in any Python from 3.9 on, so it imports nothing but the standard library and
 knows nothing of rules, keys or the manifest. The zygote imports heavy modules once, has one thread of its own, forks on
 request and watches over what it forked: each child leads a process group, and all groups end when the builder is gone,
 however it went, with all that has left them. A worker serves calls of one combination of code and environment, from
@@ -11,7 +11,12 @@ zygote writes the child's pid and later how it ended, and for a worker the socke
 """
 
 # ruff: noqa: E402
+from __future__ import annotations
+
 import sys
+
+if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    del sys.path[0]  # This folder is no place to import from.
 
 AT_START = frozenset(sys.modules)  # What Python itself has loaded can't be shadowed by a script's neighbour.
 
@@ -79,7 +84,7 @@ def send(conn: socket.socket, data: bytes, descriptors: Sequence[int] = ()) -> N
 
 def receive(conn: socket.socket) -> Message:
     """The next message; EOFError where the other side is gone."""
-    return _message(_exactly(conn, _SIZE.unpack(_exactly(conn, _SIZE.size))[0]))
+    return dict(pickle.loads(_exactly(conn, _SIZE.unpack(_exactly(conn, _SIZE.size))[0])))
 
 
 def _receive_request(conn: socket.socket) -> tuple[Message, list[int]]:
@@ -88,12 +93,7 @@ def _receive_request(conn: socket.socket) -> tuple[Message, list[int]]:
         raise EOFError
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
-    return _message(_exactly(conn, _SIZE.unpack(head)[0])), descriptors
-
-
-def _message(data: bytearray) -> Message:
-    message: Message = pickle.loads(data)
-    return message
+    return dict(pickle.loads(_exactly(conn, _SIZE.unpack(head)[0]))), descriptors
 
 
 def _exactly(conn: socket.socket, n: int) -> bytearray:
@@ -538,7 +538,7 @@ def _encoded(reply: Message, *, strict: bool) -> bytes:
 def _keep_frames(report: traceback.TracebackException, keep: Callable[[str], bool]) -> None:
     """Drop the other frames, here and in the exceptions that led to this one."""
     report.stack = traceback.StackSummary.from_list([frame for frame in report.stack if keep(frame.filename)])
-    for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
+    for other in (report.__cause__, report.__context__, *(getattr(report, "exceptions", None) or ())):
         if other:
             _keep_frames(other, keep)
 

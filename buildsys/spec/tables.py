@@ -201,8 +201,10 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         Text,
         Meta(
             description=(
-                "The interpreter that runs the rule's code, `{python}` in its command: a path, or a `$key` that says "
-                "so. It needs nothing of buildsys. Without it, the one that runs buildsys."
+                "The interpreter that runs the rule's code, `{python}` in its command: a path, absolute or from the "
+                "project's folder, or a `$key` that says so. Python 3.9 or later, which needs nothing of buildsys. Its "
+                "minor version and the versions installed for it are in the keys, where it lies is not. Scripts are "
+                "read with the grammar of the Python that runs buildsys. Without it, that one."
             ),
             examples=[".venvs/train/bin/python"],
         ),

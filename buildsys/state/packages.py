@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+from buildsys.state.inventory import provided
 
 _ABSENT = "not installed"
 
@@ -25,33 +27,34 @@ class Packages:
 
     def versions(self, names: Iterable[str]) -> dict[str, str]:
         """Distribution -> version for the imported names; a name that nothing provides is `{name: "not installed"}`."""
-        wanted = sorted(names)
-        if not wanted:
-            return {}
-        if self._provided is None:
+        if self._provided is None and (names := list(names)):
             self._provided = self._load()
-        found: dict[str, str] = {}
-        for name in wanted:
-            for line in self._provided.get(name, [f"{name}=={_ABSENT}"]):
-                distribution, _, version = line.partition("==")
-                found[distribution] = version
-        return found
+        return versions_of(names, self._provided or {})
 
     def _load(self) -> dict[str, list[str]]:
         stamp = installed()
         try:
             kept = json.loads(self._cache.read_text())
             if kept["stamp"] == stamp:
-                provided: dict[str, list[str]] = kept["provided"]
-                return provided
+                return kept["provided"]  # type: ignore[no-any-return]
         except (OSError, ValueError, KeyError, TypeError):
             pass  # no map yet, or one that a kill cut short: it is made anew
-        provided = _read_metadata()
+        found = provided()
         self._cache.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._cache.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps({"stamp": stamp, "provided": provided}))
+        temporary.write_text(json.dumps({"stamp": stamp, "provided": found}))
         temporary.replace(self._cache)
-        return provided
+        return found
+
+
+def versions_of(names: Iterable[str], provided: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Distribution -> version for imported names, by what each name is provided by."""
+    found: dict[str, str] = {}
+    for name in sorted(names):
+        for line in provided.get(name, [f"{name}=={_ABSENT}"]):
+            distribution, _, version = line.partition("==")
+            found[distribution] = version
+    return found
 
 
 def installed() -> list[object]:
@@ -60,9 +63,7 @@ def installed() -> list[object]:
     for folder in sys.path:
         try:
             with os.scandir(folder or ".") as entries:
-                metadata = sorted(
-                    (entry for entry in entries if _is_metadata(entry.name)), key=lambda entry: entry.path
-                )
+                metadata = sorted((entry for entry in entries if is_metadata(entry.name)), key=lambda entry: entry.path)
         except OSError:  # no folder, or an archive
             continue
         for entry in metadata:
@@ -71,14 +72,6 @@ def installed() -> list[object]:
     return found
 
 
-def _is_metadata(name: str) -> bool:
+def is_metadata(name: str) -> bool:
+    """Whether a name in a folder of packages is that of a distribution's metadata, a folder or a file."""
     return name.lower().endswith((".dist-info", "egg-info"))
-
-
-def _read_metadata() -> dict[str, list[str]]:
-    from importlib import metadata
-
-    return {
-        name: sorted({f"{distribution}=={metadata.version(distribution)}" for distribution in distributions})
-        for name, distributions in metadata.packages_distributions().items()
-    }
