@@ -31,7 +31,7 @@ from buildsys.plan.decide import Where, decide, differences
 from buildsys.plan.key import Given, action_key
 from buildsys.prepare import Prepared, Preparer
 from buildsys.run.checks import check_key
-from buildsys.spec.graph import FromFile, Graph, Source
+from buildsys.spec.graph import FromFile, FromRule, Graph, Source
 from buildsys.spec.pattern import fill
 from buildsys.state.files import Files, Seen
 from buildsys.state.store import Store
@@ -73,12 +73,14 @@ class Assessment(Keyed):
 
     result: what its key made before; its artifacts have the paths of this workspace. changes: how the key differs from
     the one that holds now, where it was never made. unchecked: the names of the checks that are not known to hold.
+    dropped: the result holds, but its ephemeral outputs are not all in place.
     """
 
     result: Result | None
     decision: Decision
     changes: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
+    dropped: bool = False
 
 
 class Assessor:
@@ -90,16 +92,20 @@ class Assessor:
         self._files = files
         self._store = store
         self._past = past
-        self._made: dict[ActionId, tuple[Made, ...]] = {}
-        self._of_rule: dict[RuleName, list[ActionId]] = {}
+        self._made: dict[ActionId, tuple[ActionKey, tuple[Made, ...]]] = {}
+        self._of_rule: dict[RuleName, dict[ActionId, None]] = {}
         self._served: dict[str, Served] = {}
         self._prepared: dict[RuleName, Prepared] = {}
         self._changed: dict[tuple[Digest, Digest], list[str]] = {}
 
-    def settle(self, action: ActionId, outputs: tuple[Made, ...]) -> None:
-        """The outputs of an action, for those that need them."""
-        self._made[action] = outputs
-        self._of_rule.setdefault(action.rule, []).append(action)
+    def settle(self, action: ActionId, key: ActionKey, outputs: tuple[Made, ...]) -> None:
+        """The key and the outputs of an action, for those that need them; once more where they were made anew."""
+        self._made[action] = key, outputs
+        self._of_rule.setdefault(action.rule, {})[action] = None
+
+    def key_of(self, action: ActionId) -> ActionKey | None:
+        """The key of an action that is settled, else None."""
+        return self._made[action][0] if action in self._made else None
 
     def assess(self, actions: Sequence[ActionId]) -> list[Assessment | BuildError]:
         """One answer an action, in order; an error where its inputs can't be had. All are looked up together."""
@@ -126,7 +132,7 @@ class Assessor:
             if key not in passed:
                 failing.setdefault(action, []).append(name)
         return [
-            one if isinstance(one, BuildError) else replace(one, unchecked=tuple(failing.get(one.action, ())))
+            one if isinstance(one, BuildError) else _with_unchecked(one, tuple(failing.get(one.action, ())))
             for one in assessed
         ]
 
@@ -195,25 +201,29 @@ class Assessor:
         if isinstance(source, FromFile):
             return self._bind_files(source)
         if source.many:
-            makers = self._of_rule.get(source.rule, [])
-            makers = sorted(makers, key=lambda action: natural_key(action.shard))
+            makers = sorted(self._of_rule.get(source.rule, ()), key=lambda action: natural_key(action.shard))
         else:
             makers = [self.graph.maker(source)]
         given = [
-            Given(
-                source.name,
-                _name(made.artifact.path),
-                made.artifact.digest,
-                made.artifact.path,
-                maker,
-                made.artifact,
-                source.many,
-            )
+            self._given(source, maker, made)
             for maker in makers
-            for made in self._made[maker]
+            for made in self._made[maker][1]
             if made.name == source.output and (source.many or made.shard in ("", source.shard))
         ]
         return Bound(source.name, source.many, tuple(given), ())
+
+    def _given(self, source: FromRule, maker: ActionId, made: Made) -> Given:
+        lent = self.graph.rules[maker.rule].ephemeral
+        return Given(
+            name=source.name,
+            file=_name(made.artifact.path),
+            digest=Digest(self._made[maker][0]) if lent else made.artifact.digest,
+            path=made.artifact.path,
+            maker=maker,
+            artifact=made.artifact,
+            many=source.many,
+            lent=made.name if lent else "",
+        )
 
     def output_path(self, action: ActionId, name: str, shard: Shard) -> str:
         """Where an output belongs in the workspace."""
@@ -228,11 +238,13 @@ class Assessor:
         )
         return replace(result, action=action, outputs=outputs)
 
-    def where(self, outputs: Sequence[Made]) -> Where:
-        """Whether all outputs are in place, else whether the store has those that are not."""
+    def where(self, rule: Rule, outputs: Sequence[Made]) -> Where:
+        """Whether all outputs are in place, else whether the store has those that are not, or need not have them."""
         absent = [made.artifact for made in outputs if not self._files.holds(made.artifact)]
         if not absent:
             return "workspace"
+        if rule.ephemeral:
+            return "dropped"
         return "store" if all(map(self._store.has, absent)) else "nowhere"
 
     def _bind_files(self, source: FromFile) -> Bound:
@@ -257,11 +269,31 @@ class Assessor:
         result = self._past.newest[one.action] if self._holds(one) else found.get(one.key)
         different = tuple(changes.get(one.action, ()))
         if result is None:
-            decision = decide(None, "nowhere", different)
+            where: Where = "nowhere"
+            decision = decide(None, where, different)
         else:
             result = self.placed(result, one.action)
-            decision = decide(result, self.where(result.outputs), ())
-        return Assessment(one.action, one.prepared, one.inputs, one.services, one.key, result, decision, different)
+            where = self.where(one.prepared.rule, result.outputs)
+            decision = decide(result, where, ())
+        return Assessment(
+            action=one.action,
+            prepared=one.prepared,
+            inputs=one.inputs,
+            services=one.services,
+            key=one.key,
+            result=result,
+            decision=decision,
+            changes=different,
+            dropped=where == "dropped",
+        )
+
+
+def _with_unchecked(one: Assessment, unchecked: tuple[str, ...]) -> Assessment:
+    """What has yet to be checked, and is dropped, has to be made once more for that."""
+    if not (unchecked and one.dropped):
+        return replace(one, unchecked=unchecked)
+    decision = Decision("run", "its outputs were dropped before they passed their checks")
+    return replace(one, decision=decision, dropped=False)
 
 
 def input_parts(inputs: Iterable[Bound]) -> tuple[Part, ...]:

@@ -12,14 +12,14 @@ import queue
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
 
 from buildsys.assess import Assessment, Assessor
 from buildsys.code.parse import Broken
 from buildsys.deliver import Delivered
+from buildsys.ephemeral import ASKED_FOR, Ephemeral
 from buildsys.errors import NO_SUCH_TARGET, BuildError
 from buildsys.execute import Executed
 from buildsys.model import (
@@ -50,11 +50,13 @@ from buildsys.state.files import Files
 from buildsys.state.layout import bring_up_to_date
 from buildsys.state.lock import hold
 from buildsys.state.manifest import Manifest
-from buildsys.state.publish import remove
 from buildsys.state.recorder import Recorder
 from buildsys.state.rows import ActionRow, FileRow, OutputTable
 from buildsys.state.store import Store
 from buildsys.state.tables import is_table
+from buildsys.supply import Supply
+from buildsys.survey import room_needed
+from buildsys.tidy import obsolete, paths_kept, tidy
 from buildsys.workshop import Workshop
 
 GOOD: frozenset[Outcome] = frozenset({"ran", "reused", "restored"})
@@ -123,6 +125,12 @@ class Build:
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
         with project.excerpts():
             self._shared = Shared(project, self._assessor, wanted, self._past)
+        self._ephemeral = Ephemeral(graph, self._files, self._past)
+        budget = graph.keeping.ephemeral_budget
+        if budget is not None:
+            room_needed(project, graph, wanted, self._past).refuse()
+        self._supply = Supply(graph, wanted, self._frontier, self._assessor, self._ephemeral, budget)
+        self._asked_for = frozenset(graph.target(text) for text in options.targets)
         self._forced = frozenset(graph.target(text) for text in options.force)
         self._stopping = False
         if unknown := self._unknown_target():
@@ -176,12 +184,22 @@ class Build:
 
     def _loop(self) -> None:
         self._advance()
-        while self._n_busy:
+        while self._n_busy or self._go_on():
             try:
                 self._inbox.get(timeout=self._publish_in_s())()
             except queue.Empty:
                 self._publish()
             self._advance()
+
+    def _go_on(self) -> bool:
+        """Nothing runs: settle what waits for room, or rests and was not needed. True where something runs then."""
+        for assessment in self._supply.refused():
+            error = self._supply.no_room(assessment).render()
+            self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
+        for assessment in self._supply.awake():
+            self._reuse(assessment)
+        self._advance()
+        return self._n_busy > 0
 
     def _advance(self) -> None:
         """Decide all that is ready. What needs no run settles at once, which may make more ready."""
@@ -197,15 +215,19 @@ class Build:
                     assessable.append(action)
             self._take_up(assessable)
 
-    def _take_up(self, actions: Sequence[ActionId]) -> None:
-        """Assess actions, and do what their assessments say."""
+    def _take_up(self, actions: Sequence[ActionId], decided: Decision | None = None) -> None:
+        """Assess actions, and do what their assessments say, or what was decided before."""
         for action, assessed in zip(actions, self._shared.screen(self._assessor.assess(actions)), strict=True):
             if isinstance(assessed, BuildError):
                 self._settle(action, "failed", assessed.problem, assessed.render())
+            elif decided:
+                self._start(replace(assessed, decision=decided, dropped=False))
             elif assessed.decision.do == "run":
                 self._start(assessed)
             elif not self._forced.isdisjoint((action, action.rule)):
                 self._start(replace(assessed, decision=Decision("run", "forced")))
+            elif assessed.dropped and not self._asked_for.isdisjoint((action, action.rule)):
+                self._start(replace(assessed, decision=Decision("run", ASKED_FOR)))
             else:
                 self._take(assessed)
 
@@ -215,7 +237,10 @@ class Build:
         if isinstance(code, Broken):
             return "blocked", code.problem, code.render()
         bad = next((need for need in self._frontier.needs(action) if not self._is_good(need)), None)
-        return ("skipped", f"needs {bad}, which {_ENDED[self._outcomes[bad]]}", "") if bad else None
+        return ("skipped", self._needs(bad), "") if bad else None
+
+    def _needs(self, bad: ActionId) -> str:
+        return f"needs {bad}, which {_ENDED[self._outcomes[bad]]}"
 
     def _is_good(self, action: ActionId) -> bool:
         """Its outputs may be read, though they may not be in place yet."""
@@ -224,9 +249,12 @@ class Build:
     # ------------------------------------------------------------ what a decision leads to
 
     def _start(self, assessment: Assessment) -> None:
-        """Have it run, but for one whose equal runs already: equal keys are equal work, which is done once."""
-        if self._stopping:
-            return
+        """Have it run, once what it reads is there, and room for what it makes."""
+        if not self._stopping and not self._waits(assessment) and self._supply.has_room(assessment):
+            self._submit(assessment)
+
+    def _submit(self, assessment: Assessment) -> None:
+        """But for one whose equal runs already: equal keys are equal work, which is done once."""
         same = self._running.setdefault(assessment.key, [])
         same.append(assessment.action)
         if len(same) > 1:
@@ -236,6 +264,20 @@ class Build:
         self._n_busy += 1
         pool = workshop.chat_pool if rule.kind == "chat" else workshop.pool
         pool.submit(self._execute, workshop, assessment)
+
+    def _waits(self, assessment: Assessment) -> bool:
+        """It reads ephemeral outputs that are not there, and waits until they are made again."""
+        lacking = self._supply.lacking(assessment)
+        if not lacking:
+            return False
+        self._supply.wait(assessment, lacking)
+        for maker in lacking:
+            if resting := self._supply.wake(maker, assessment.action):
+                self._start(resting)
+            elif maker in self._outcomes:
+                error = _gone(maker, assessment.action).render()
+                self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
+        return True
 
     def _execute(self, workshop: Workshop, assessment: Assessment) -> None:
         """In a thread of a pool."""
@@ -257,8 +299,8 @@ class Build:
             self._n_busy += 1
             self._past.learn(assessment.key)
             workshop.delivery.deliver_new(assessment, executed, self._when_delivered(assessment, "ran", executed))
-            if not assessment.prepared.rule.checks:
-                self._make_available(action, executed.outputs)
+            if not (assessment.prepared.rule.checks or assessment.prepared.rule.ephemeral):
+                self._make_available(action, assessment.key, executed.outputs)
         elif executed.moved and action not in self._again:
             self._again.add(action)
             self._emit(Notice("info", f"{executed.moved} changed while {action} ran: it runs again"))
@@ -279,16 +321,34 @@ class Build:
     def _take(self, assessment: Assessment) -> None:
         """Reuse or restore. What is in place, holds already and has passed its checks costs nothing more."""
         assert assessment.result is not None
-        action, outputs = assessment.action, assessment.result.outputs
+        outputs = assessment.result.outputs
         checked = not assessment.unchecked
         unmeasured = self._past.unmeasured(assessment.prepared.rule, outputs)
         reuse = assessment.decision.do == "reuse"
-        if reuse and checked and not unmeasured and self._past.newest.get(action) == assessment.result:
-            self._settle(action, "reused", assessment.decision.reason, key=assessment.key, outputs=outputs)
+        if reuse and checked and not unmeasured and self._is_in_order(assessment):
+            self._reuse(assessment)
             return
         then = self._when_delivered(assessment, "reused" if reuse else "restored", Executed())
         self._n_busy += 1
         self._open_workshop().delivery.deliver_known(assessment, outputs, checked, unmeasured, then)
+
+    def _is_in_order(self, assessment: Assessment) -> bool:
+        """Its result is what holds already, and where outputs were dropped nothing else lies, nor a part of them."""
+        assert assessment.result is not None
+        if self._past.newest.get(assessment.action) != assessment.result:
+            return False
+        paths = [made.artifact.path for made in assessment.result.outputs]
+        return not (assessment.dropped and any(os.path.lexists(self._project.root / path) for path in paths))
+
+    def _reuse(self, assessment: Assessment) -> None:
+        """Its result holds, and what is to be in place is; where that is dropped it rests."""
+        assert assessment.result is not None
+        action, outputs = assessment.action, assessment.result.outputs
+        if assessment.dropped and action not in self._available:
+            self._supply.rest(assessment)
+            self._make_available(action, assessment.key, outputs)
+        else:
+            self._settle(action, "reused", assessment.decision.reason, key=assessment.key, outputs=outputs)
 
     def _when_delivered(
         self, assessment: Assessment, outcome: Outcome, executed: Executed
@@ -305,15 +365,19 @@ class Build:
             self._settle(action, "cancelled", reason, key=assessment.key, executed=executed)
         elif got.error:
             self._settle(action, "failed", reason, got.error, key=assessment.key, executed=executed)
+        elif assessment.dropped and outcome == "reused":
+            self._reuse(assessment)
         else:
+            if assessment.prepared.rule.ephemeral:
+                self._supply.placed(assessment, got.outputs, self._open_workshop().run_id)
             self._settle(action, outcome, reason, key=assessment.key, executed=executed, outputs=got.outputs)
 
     # ------------------------------------------------------------ the two transitions
 
-    def _make_available(self, action: ActionId, outputs: tuple[Made, ...]) -> None:
+    def _make_available(self, action: ActionId, key: ActionKey, outputs: tuple[Made, ...]) -> None:
         """Its outputs are in the store, and are recorded before what is made from them: others may read them."""
         self._available.add(action)
-        self._assessor.settle(action, outputs)
+        self._assessor.settle(action, key, outputs)
         shards = None
         if self._graph.rules[action.rule].is_origin:
             shards = shards_of(outputs)
@@ -347,11 +411,27 @@ class Build:
         if self._workshop and not self._n_left[action.rule]:
             self._workshop.workers.retire(action.rule)
         if action not in self._available and outcome in GOOD:
-            self._make_available(action, outputs)
+            assert key is not None
+            self._make_available(action, key, outputs)
         elif action not in self._available:
             self._frontier.settle(action, None)
+        elif key and outcome == "ran":
+            self._assessor.settle(action, key, outputs)  # bytes that were made anew may be others
         if key:
             self._take_up(self._behind(action, key))
+        for waiting in self._supply.settled(action):
+            if not self._is_lost(waiting):
+                self._take_up([waiting.action], waiting.decision)
+        while admitted := self._supply.admitted():
+            self._submit(admitted)
+
+    def _is_lost(self, waiting: Assessment) -> bool:
+        """What it waited for could not be made again, so it is skipped."""
+        makers = self._supply.lacking(waiting)
+        bad = next((maker for maker in makers if not self._is_good(maker)), None)
+        if bad:
+            self._settle(waiting.action, "skipped", self._needs(bad), key=waiting.key)
+        return bad is not None
 
     # ------------------------------------------------------------ before and after
 
@@ -375,6 +455,7 @@ class Build:
                 self._recorder,
                 run_id,
                 options.jobs,
+                self._ephemeral,
                 self._emit,
             )
             self._stack.callback(self._workshop.close)
@@ -419,7 +500,12 @@ class Build:
             self._recorder.ask(self._publish_snapshot)
 
     def _tables(self) -> list[OutputTable]:
-        return [OutputTable(*place) for place in self._graph.tables() if is_table(place.pattern)]
+        """Ephemeral outputs are no tables: what is dropped can't be read."""
+        return [
+            OutputTable(*place)
+            for place in self._graph.tables()
+            if is_table(place.pattern) and not self._graph.rules[place.rule].ephemeral
+        ]
 
     def _interrupt(self) -> None:
         """End what runs and take in what it leaves; a second interrupt ends it at once, and gets through."""
@@ -449,39 +535,18 @@ class Build:
         return None
 
     def _tidy(self) -> None:
-        """After a valid build of everything: outputs that nothing makes any more go, if they are in the store.
-
-        All paths that ever held an output are looked at, since a build that failed leaves what it made obsolete.
-        """
-        gone = [action for action in self._past.newest if self._makes_no_more(action)]
+        """After a valid build of everything: what nothing makes any more holds no longer, and goes."""
+        gone = obsolete(self._past, self._graph, self._wanted, self._outcomes)
         if gone:
             self._open_workshop()
             self._recorder.ask(lambda manifest: manifest.release(self._graph.profile, gone))
-        if not self._workshop:
-            return
-        kept = self._paths_kept(gone)
-        places = self._recorder.ask(lambda manifest: manifest.places(self._graph.profile))
-        stale = [path for path in places if path not in kept]
-        folders = {folder for path in kept for folder in _folders_of(path)} if stale else set()
-        for path in stale:
-            if path in folders or not kept.isdisjoint(_folders_of(path)):
-                continue  # it holds what is kept, or lies in it
-            if not remove(self._files, path, ours=self._store.knows):
-                self._emit(Notice("warning", f"{path} is made by no rule any more, but was edited: it is left"))
+        if self._workshop:
+            kept = paths_kept(self._past, self._paths, gone, self._outcomes)
+            tidy(self._past, kept, self._files, self._store, self._ephemeral, self._tell_left)
 
-    def _paths_kept(self, gone: Collection[ActionId]) -> set[str]:
-        """Where outputs are that hold: those of this build, and of rules that were not wanted."""
-        kept = set(self._paths)
-        for action, result in self._past.newest.items():
-            if action not in gone and action not in self._outcomes:
-                kept.update(made.artifact.path for made in result.outputs)
-        return kept
-
-    def _makes_no_more(self, action: ActionId) -> bool:
-        """Its rule is gone, or its shard is."""
-        if action.rule not in self._graph.rules:
-            return True
-        return action.rule in self._wanted.shards and action not in self._outcomes
+    def _tell_left(self, path: str) -> None:
+        text = f"{path} is made by no rule any more, and is not in the store as it is: it is left"
+        self._emit(Notice("warning", text))
 
     def _fail(self, error: BaseException) -> None:
         """From any thread: a bug, or a manifest that can't be written, ends the build."""
@@ -506,8 +571,12 @@ def _refuse_unwanted(graph: Graph, wanted: Wanted, force: Collection[str]) -> No
             )
 
 
-def _folders_of(path: str) -> list[str]:
-    return [str(folder) for folder in PurePosixPath(path).parents]
+def _gone(maker: ActionId, user: ActionId) -> BuildError:
+    return BuildError(
+        f"the outputs of {maker} were removed or changed before {user} could read them",
+        hint="build again: they are made once more",
+        exit_code=1,
+    )
 
 
 def _moved_twice(path: str) -> BuildError:

@@ -16,13 +16,14 @@ from itertools import count
 from pathlib import Path
 
 from buildsys.assess import Assessment
+from buildsys.ephemeral import Ephemeral
 from buildsys.errors import BuildError
 from buildsys.execute import Executed
 from buildsys.measured import measured
 from buildsys.model import CheckFinished, CheckVerdict, Event, Made, Notice
 from buildsys.run.checks import Cancelled, Checks
 from buildsys.state.files import Files
-from buildsys.state.publish import publish
+from buildsys.state.publish import publish, set_aside
 from buildsys.state.recorder import Recorder
 from buildsys.state.rows import CheckRow, Context, Hold, InputRow, RequestRow, ResultRow, Row
 from buildsys.state.scratch import Scratch
@@ -55,6 +56,7 @@ class Delivery:
         run_id: int,
         profile: str,
         files: Files,
+        ephemeral: Ephemeral,
         store: Store,
         recorder: Recorder,
         pool: Pool,
@@ -65,6 +67,7 @@ class Delivery:
         self._run_id = run_id
         self._profile = profile
         self._files = files
+        self._ephemeral = ephemeral
         self._store = store
         self._recorder = recorder
         self._pool = pool
@@ -126,7 +129,7 @@ class Delivery:
         self._end_scratch(assessment)
         files: dict[str, list[Path]] = {}
         for made in outputs:
-            path = staged.get(made) or self._store.link(made.artifact, _name(made))
+            path = staged.get(made) or self._path(assessment, made)
             files.setdefault(made.name, []).append(path)
         checks = assessment.prepared.rule.checks
         verdicts = self._checks.run(checks, outputs, files)
@@ -135,7 +138,7 @@ class Delivery:
         rows = [CheckRow(self._run_id, self._profile, assessment.action, verdict) for verdict in verdicts]
         failed = [verdict for verdict in verdicts if not verdict.passed]
         if failed:
-            error = self._check_error(assessment, outputs, failed).render()
+            error = self._check_error(assessment, outputs, staged, failed).render()
             self._recorder.record(rows, lambda: then(Delivered(outputs, error)))
         else:
             self._hold(assessment, outputs, staged, rows, then)
@@ -165,18 +168,25 @@ class Delivery:
     ) -> None:
         self._end_scratch(assessment)
         for made in outputs:
+            place = made.artifact.path
+            ours = self._ephemeral.is_ours(place) if assessment.prepared.rule.ephemeral else self._store.knows
             path = staged.get(made)
             if path is None:
                 if self._files.holds(made.artifact):
                     continue
+                if assessment.dropped:
+                    self._tell_kept(place, set_aside(self._files, place, ours=ours))
+                    continue
                 path = self._staging / f"restored-{os.getpid()}-{next(self._numbers)}" / "bytes"
                 self._store.get(made.artifact, path)
-            kept = publish(self._files, path, made.artifact.path, ours=self._store.knows)
-            if kept:
-                self._emit(Notice("warning", f"{made.artifact.path} was not made by the build; it is kept as {kept}"))
+            self._tell_kept(place, publish(self._files, path, place, ours=ours))
             if not made.artifact.tree:
                 self._files.made(made.artifact.path, made.artifact.digest)
         then(Delivered(outputs))
+
+    def _tell_kept(self, place: str, kept: str) -> None:
+        if kept:
+            self._emit(Notice("warning", f"{place} was not made by the build; it is kept as {kept}"))
 
     def _in_pool(self, step: Callable[[], None], outputs: tuple[Made, ...], then: Then) -> None:
         # Refused once the build is being left, after a bug or at once: the next one finishes what is left.
@@ -236,13 +246,25 @@ class Delivery:
             for asked in executed.requests
         ]
 
-    def _shown(self, made: Made) -> str:
-        """A path at which people can look at what is held back."""
-        return self._store.link(made.artifact, _name(made)).relative_to(self._files.root).as_posix()
+    def _path(self, assessment: Assessment, made: Made) -> Path:
+        """Where the bytes of a known output are."""
+        if assessment.prepared.rule.ephemeral:
+            return self._files.root / made.artifact.path
+        return self._store.link(made.artifact, _name(made))
 
     def _check_error(
-        self, assessment: Assessment, outputs: Sequence[Made], failed: Sequence[CheckVerdict]
+        self,
+        assessment: Assessment,
+        outputs: Sequence[Made],
+        staged: Mapping[Made, Path],
+        failed: Sequence[CheckVerdict],
     ) -> BuildError:
+        ephemeral = assessment.prepared.rule.ephemeral
+        paths = [
+            (staged.get(made) if ephemeral else None) or self._path(assessment, made) for made in outputs[:_MOST_SHOWN]
+        ]
+        kept = "its outputs are kept until the next build" if ephemeral else "its outputs are kept"
+        free = "" if ephemeral else ", which costs no run"
         verdict = failed[0]
         check = next(check for check in assessment.prepared.rule.checks if check.name == verdict.check)
         return BuildError(
@@ -251,10 +273,13 @@ class Delivery:
             excerpt=verdict.detail,
             facts=[
                 ("sql", " ".join(check.sql.split())),
-                *((made.name, self._shown(made)) for made in outputs[:_MOST_SHOWN]),
+                *(
+                    (made.name, path.relative_to(self._files.root).as_posix())
+                    for made, path in zip(outputs, paths, strict=False)
+                ),
                 *(("also failed", other.check) for other in failed[1:]),
             ],
-            hint="its outputs are kept: mend the code that made them, or loosen the check, which costs no run",
+            hint=f"{kept}: mend the code that made them, or loosen the check{free}",
             exit_code=1,
         )
 

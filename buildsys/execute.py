@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -18,6 +18,7 @@ from buildsys.assess import Assessment, Assessor, Bound, Served
 from buildsys.code.slice import Slice
 from buildsys.commands import command_values, fill_command, freeze
 from buildsys.digest import digest_of
+from buildsys.ephemeral import Ephemeral
 from buildsys.errors import INTERRUPTED, BuildError
 from buildsys.measured import measured
 from buildsys.model import (
@@ -39,7 +40,7 @@ from buildsys.run.replies import ReplyLog
 from buildsys.run.services import Services
 from buildsys.run.workers import CANCELLED, Job, JobResult, Workers
 from buildsys.staged import targets, written
-from buildsys.state.files import Files
+from buildsys.state.files import Files, Seen
 from buildsys.state.logs import folder_of
 from buildsys.state.rows import MetricsRow
 from buildsys.state.scratch import Note, Scratch
@@ -101,6 +102,7 @@ class Executor:
         assessor: Assessor,
         files: Files,
         store: Store,
+        ephemeral: Ephemeral,
         workers: Workers,
         services: Services,
         scratch: Scratch,
@@ -113,6 +115,7 @@ class Executor:
         self._assessor = assessor
         self._files = files
         self._store = store
+        self._ephemeral = ephemeral
         self._workers = workers
         self._services = services
         self._emit = emit
@@ -166,13 +169,14 @@ class Executor:
         urls = {served.service.name: self._start(served) for served in assessment.services}
         inputs = [*assessment.inputs, *(bound for served in assessment.services for bound in served.inputs)]
         # A server may have read files that are not those of its key: nothing it says may be kept.
-        if moved := self._moved(inputs):
+        seen = [*(seen for bound in inputs for seen in bound.seen), *self._lent(inputs)]
+        if moved := self._moved(seen):
             return Executed(moved=moved)
         paths = targets(rule, assessment.action, self._assessor.graph.profile, staging)
         call = {"run": self._run, "shell": self._shell, "chat": self._chat}[rule.kind]
         scratch = self._scratch.open(assessment.key, self._note(assessment, inputs)) if rule.scratch else None
         done = call(Call(assessment, again, paths, urls, log, scratch))
-        moved = self._moved(inputs)
+        moved = self._moved(seen)
         if scratch and moved:
             self._scratch.discard(assessment.key)
         elif scratch:
@@ -187,18 +191,28 @@ class Executor:
         seen = [[one.path, list(one.stat)] for bound in inputs for one in bound.seen]
         return Note(*assessment.action, self._assessor.graph.profile, self._run_id, digest_of(seen))
 
-    def _moved(self, inputs: Iterable[Bound]) -> str:
-        """The first source file that was written to since the action's key was made, "" where there is none."""
-        return next((seen.path for bound in inputs for seen in bound.seen if not self._files.unmoved(seen)), "")
+    def _lent(self, inputs: Iterable[Bound]) -> Iterator[Seen]:
+        """The ephemeral outputs among the inputs as they are now: read in place, like source files."""
+        for given in (given for bound in inputs for given in bound.given if given.lent):
+            if seen := self._files.look(self._located(given)):
+                yield seen
+
+    def _moved(self, inputs: Iterable[Seen]) -> str:
+        """The first file that was written to since it was seen, "" where there is none."""
+        return next((seen.path for seen in inputs if not self._files.unmoved(seen)), "")
 
     def _stored(self, assessment: Assessment, paths: Mapping[str, Path], done: Executed) -> Executed:
-        """Every declared output into the store, and its numbers read where they are metrics."""
+        """Every declared output into the store, and its numbers read where they are metrics.
+
+        Those of an ephemeral rule are only measured.
+        """
+        keep = self._store.measure if assessment.prepared.rule.ephemeral else self._store.put
         outputs: list[Made] = []
         staged: list[Path] = []
         for output in assessment.prepared.rule.outputs:
             for shard, path in written(assessment.prepared.rule, output, paths[output.name]):
                 where = self._assessor.output_path(assessment.action, output.name, shard)
-                outputs.append(Made(output.name, shard, replace(self._store.put(path), path=where)))
+                outputs.append(Made(output.name, shard, replace(keep(path), path=where)))
                 staged.append(path)
         metrics, flaws = measured(assessment.prepared.rule, zip(outputs, staged, strict=True))
         for flaw in flaws:
@@ -292,23 +306,32 @@ class Executor:
     def _argument(self, bound: Bound) -> Path | list[Path]:
         """Paths relative to the project, so that they are the same wherever it lies.
 
-        A source file is read in place, an artifact through a link onto the store.
+        A source file is read in place, an artifact through a link: onto the store, or to where an ephemeral one lies.
         """
         paths = [
-            self._relative(self._link(given.artifact, given.file)) if given.artifact else Path(given.path)
+            self._relative(self._link(given, given.artifact)) if given.artifact else Path(given.path)
             for given in bound.given
         ]
         return paths if bound.many else paths[0]
 
-    def _link(self, artifact: Artifact, name: str) -> Path:
-        return self._store.link_or_heal(artifact, name, self._root / artifact.path)
+    def _link(self, given: Given, artifact: Artifact) -> Path:
+        if given.lent:
+            return self._store.lead(given.digest, f"{given.lent}/{given.file}", self._root / self._located(given))
+        return self._store.link_or_heal(artifact, given.file, self._root / artifact.path)
+
+    def _located(self, given: Given) -> str:
+        """Where an ephemeral output lies. Raises BuildError where it has gone since the action was to start."""
+        if path := self._ephemeral.locate(given):
+            return path
+        problem = f"{given.path} was removed or changed before it could be read"
+        raise BuildError(problem, hint="build again: it is made once more")
 
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self._root)
 
     def _records(self, given: Given) -> Sequence[Record]:
         """The records of a JSONL file, read as frozen as the action's other inputs."""
-        path = self._link(given.artifact, given.file) if given.artifact else self._root / given.path
+        path = self._link(given, given.artifact) if given.artifact else self._root / given.path
         return read_records(path.read_bytes(), given.path)
 
     def _endpoint(self, call: Call) -> Endpoint:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 from buildsys.digest import Digest
@@ -27,12 +28,13 @@ class Ask(Protocol):
 class Past:
     """Earlier builds of one profile.
 
-    newest: the result that holds now, by action; its artifacts have their paths in the workspace.
+    profile: which. newest: the result that holds now, by action; its artifacts have their paths in the workspace.
     files: the stats and digests of files that were recorded.
     """
 
     def __init__(self, ask: Ask, profile: str) -> None:
         self._ask = ask
+        self.profile = profile
         # Half of the loading would be the collector's, looking for garbage among records that live as long as this.
         gc.disable()
         self.newest: Mapping[ActionId, Result] = ask(lambda manifest: manifest.newest(profile))
@@ -61,6 +63,17 @@ class Past:
         """A result of this key is recorded from now on."""
         if self._made is not None:
             self._made.add(short_key(key))
+
+    @cached_property
+    def places(self) -> Mapping[str, set[Digest]]:
+        """Every path at which earlier builds published an output, and the digests that it had there."""
+        return self._ask(lambda manifest: manifest.places(self.profile))
+
+    def elsewhere(self) -> dict[str, Mapping[ActionId, Result]]:
+        """What holds in all other profiles."""
+        profiles = self._ask(lambda manifest: manifest.profiles())
+        others = [profile for profile in profiles if profile != self.profile]
+        return {profile: self.under(profile) for profile in others}
 
     def passed(self, keys: Sequence[Digest]) -> set[Digest]:
         """Those keys of checks that are known to hold."""

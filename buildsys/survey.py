@@ -15,6 +15,7 @@ from typing import Literal
 from buildsys.assess import Assessment, Assessor, Keyed, input_parts
 from buildsys.code.parse import Broken
 from buildsys.digest import Digest
+from buildsys.ephemeral import ASKED_FOR, Ephemeral, budget_exceeded
 from buildsys.errors import NO_SUCH_TARGET, BuildError
 from buildsys.model import ActionId, Made, Part, Result, Rule, RuleName, Shard, shards_of
 from buildsys.past import Past
@@ -45,11 +46,29 @@ class Planned:
 
 
 @dataclass(frozen=True)
+class Room:
+    """What ephemeral outputs need on disk. needed: bytes at once, for `user`; budget: None where there is none.
+
+    What was never made has an unknown size, and counts as nothing.
+    """
+
+    needed: int = 0
+    user: str = ""
+    budget: int | None = None
+
+    def refuse(self) -> None:
+        """Raises BuildError, with the bytes that are needed, where they are more than there may be."""
+        if self.budget is not None and self.needed > self.budget:
+            raise budget_exceeded(self.user, self.needed, self.budget)
+
+
+@dataclass(frozen=True)
 class Survey:
     """All wanted actions, upstream first. guessed: rules whose shards are those of the last build, or not known."""
 
     actions: tuple[Planned, ...]
     guessed: tuple[RuleName, ...]
+    room: Room = Room()
 
     @property
     def up_to_date(self) -> bool:
@@ -68,7 +87,14 @@ class Explained:
 def survey(project: Project, targets: Sequence[str] = ()) -> Survey:
     """What `build` with these targets would do now. Raises BuildError like it."""
     with _opened(project, targets) as surveyor:
-        return Survey(tuple(surveyor.planned.values()), tuple(surveyor.guessed))
+        return Survey(tuple(surveyor.planned.values()), tuple(surveyor.guessed), surveyor.room())
+
+
+def room_needed(project: Project, graph: Graph, wanted: Wanted, past: Past) -> Room:
+    """What a build of the wanted actions needs."""
+    surveyor = _Surveyor(project, graph, wanted, past)
+    surveyor.look()
+    return surveyor.room()
 
 
 def explain(project: Project, target: str) -> list[Explained]:
@@ -84,7 +110,9 @@ def _opened(project: Project, targets: Sequence[str]) -> Iterator[_Surveyor]:
     wanted = graph.wanted(targets)
     manifest = Manifest.read(project.state)
     try:
-        surveyor = _Surveyor(project, graph, wanted, Past(lambda question: question(manifest), graph.profile))
+        past = Past(lambda question: question(manifest), graph.profile)
+        surveyor = _Surveyor(project, graph, wanted, past)
+        surveyor.asked_for = frozenset(graph.target(text) for text in targets)
         surveyor.look()
         yield surveyor
     finally:
@@ -103,22 +131,50 @@ class _Surveyor:
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
         with project.excerpts():
             self._shared = Shared(project, self._assessor, wanted, past)
+        self._ephemeral = Ephemeral(graph, self._files, past)
         self._keyed: dict[ActionId, Keyed] = {}
         self._held = {action.rule for action in past.newest}
         self._made: dict[Digest, bool] = {}
+        self._resting: set[ActionId] = set()
+        self._new: set[ActionId] = set()
+        self.asked_for: frozenset[ActionId | RuleName] = frozenset()
 
     def look(self) -> None:
-        """The traversal of a build, with nothing done."""
+        """The traversal of a build, with nothing done; then what rests is looked at from its users."""
         while ready := self._frontier.ready():
             assessable = []
             for action in ready:
                 if early := self._early(action):
-                    self._settle(early, ())
+                    self._settle(action, early, ())
                 else:
                     assessable.append(action)
             screened = self._shared.screen(self._assessor.assess(assessable))
             for action, assessed in zip(assessable, screened, strict=True):
-                self._settle(*self._fate(action, assessed))
+                self._settle(action, *self._fate(action, assessed))
+        for planned in reversed(list(self.planned.values())):
+            if planned.fate in ("run", "maybe"):
+                self._wake(planned)
+
+    def room(self) -> Room:
+        """What the actions that run need at once, each of them: the ephemeral outputs that it reads and makes."""
+        needed, user = 0, ""
+        for planned in self.planned.values():
+            if planned.fate in ("run", "maybe"):
+                taken = [planned.action, *self._frontier.needs(planned.action)]
+                size = sum(self._ephemeral.size_of(one) or 0 for one in taken if self._is_ephemeral(one))
+                needed, user = max((needed, user), (size, str(planned.action)))
+        return Room(needed, user if needed else "", self.graph.keeping.ephemeral_budget)
+
+    def _wake(self, user: Planned) -> None:
+        """What it needs of dropped outputs is made again."""
+        for need in self._frontier.needs(user.action):
+            if need in self._resting:
+                self.planned[need] = Planned(need, user.fate, f"dropped, and {user.action} needs it")
+                self._resting.discard(need)
+                self._wake(self.planned[need])
+
+    def _is_ephemeral(self, action: ActionId) -> bool:
+        return self.graph.rules[action.rule].ephemeral
 
     def explained(self, target: ActionId | RuleName) -> list[Explained]:
         rule = target.rule if isinstance(target, ActionId) else target
@@ -149,6 +205,8 @@ class _Surveyor:
             if self._may_be_made(action):
                 return Planned(action, "maybe", f"{reason_of(changes)}, unless made before", tuple(changes))
             return Planned(action, "run", reason_of(changes), tuple(changes))
+        if anew := [need.action.rule for need in waits if need.action in self._new and self._is_ephemeral(need.action)]:
+            return Planned(action, "run", f"inputs: {', '.join(dict.fromkeys(anew))}, made under another key")
         names = ", ".join(dict.fromkeys(need.action.rule for need in waits))
         return Planned(action, "maybe", f"inputs: {names}, unless equal")
 
@@ -183,17 +241,22 @@ class _Surveyor:
             return Planned(action, "run", assessed.problem, error=assessed.render()), ()
         self._keyed[action] = assessed
         decision = assessed.decision
+        if not assessed.result:
+            self._new.add(action)
+        if assessed.dropped and not self.asked_for.isdisjoint((action, action.rule)):
+            return Planned(action, "run", ASKED_FOR), ()
+        if assessed.dropped:
+            self._resting.add(action)
         outputs = assessed.result.outputs if assessed.result and decision.do != "run" else ()
         if outputs and assessed.unchecked:
             names = ", ".join(assessed.unchecked)
             return Planned(action, "check", f"not known to hold for it: {names}"), outputs
         return Planned(action, decision.do, decision.reason, assessed.changes), outputs
 
-    def _settle(self, planned: Planned, outputs: tuple[Made, ...]) -> None:
-        action = planned.action
+    def _settle(self, action: ActionId, planned: Planned, outputs: tuple[Made, ...]) -> None:
         self.planned[action] = planned
         if outputs:
-            self._assessor.settle(action, outputs)
+            self._assessor.settle(action, self._keyed[action].key, outputs)
         shards: list[Shard] | None = None
         if self.graph.rules[action.rule].is_origin:
             if not outputs:

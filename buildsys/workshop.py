@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from buildsys.assess import Assessor
 from buildsys.deliver import Delivery
+from buildsys.ephemeral import Ephemeral
 from buildsys.execute import Executor
 from buildsys.model import Event
 from buildsys.project import Project
@@ -58,6 +59,7 @@ class Workshop:
         recorder: Recorder,
         run_id: int,
         jobs: int,
+        ephemeral: Ephemeral,
         emit: Callable[[Event], None],
     ) -> Workshop:
         """Starts no process yet. What killed builds left in staging is removed."""
@@ -73,9 +75,9 @@ class Workshop:
         delivery_pool = ThreadPoolExecutor(_DELIVERY_THREADS, thread_name_prefix="delivery")
         return cls(
             run_id=run_id,
-            executor=Executor(project, run_id, assessor, files, store, workers, services, scratch, emit),
+            executor=Executor(project, run_id, assessor, files, store, ephemeral, workers, services, scratch, emit),
             delivery=Delivery(
-                run_id, assessor.graph.profile, files, store, recorder, delivery_pool, emit, staging, scratch
+                run_id, assessor.graph.profile, files, ephemeral, store, recorder, delivery_pool, emit, staging, scratch
             ),
             pool=ThreadPoolExecutor(jobs, thread_name_prefix="action"),
             chat_pool=ThreadPoolExecutor(_CHAT_THREADS, thread_name_prefix="chat"),

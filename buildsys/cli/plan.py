@@ -13,6 +13,7 @@ from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.fates import WORDS, Alike, alike, counts, diagnostics, known, unknown_shards
 from buildsys.cli.here import Here, in_variation
 from buildsys.phrases import counted
+from buildsys.spec.sizes import size_text
 from buildsys.state.stamp import current
 from buildsys.terminal import Line, Span, show
 
@@ -50,10 +51,18 @@ def command(here: Here, targets: tuple[str, ...], as_json: bool) -> None:
 
     found = survey(here.project, request.targets)
     if as_json:
-        print_json({"up_to_date": found.up_to_date, "actions": found.actions, "guessed": found.guessed})
-        return
-    show(plan_lines(found), sys.stdout)
-    show(diagnostics(found.actions), sys.stderr)
+        print_json(
+            {
+                "up_to_date": found.up_to_date,
+                "actions": found.actions,
+                "guessed": found.guessed,
+                "ephemeral": found.room,
+            }
+        )
+    else:
+        show(plan_lines(found), sys.stdout)
+        show(diagnostics(found.actions), sys.stderr)
+    found.room.refuse()
 
 
 def plan_lines(found: Survey) -> list[Line]:
@@ -73,6 +82,10 @@ def plan_lines(found: Survey) -> list[Line]:
     guessed = [rule for rule in found.guessed if rule not in unknown]
     if guessed:
         lines.append([Span(f"the shards of {', '.join(guessed)} are taken to be those of the last build", "dim")])
+    if found.room.needed:
+        budget = found.room.budget
+        of = f" of {size_text(budget)}" if budget is not None else ""
+        lines.append([Span(f"{found.room.user} needs {size_text(found.room.needed)}{of} for ephemeral outputs", "dim")])
     return lines
 
 

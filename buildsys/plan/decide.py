@@ -10,8 +10,9 @@ from typing import Literal
 
 from buildsys.model import Decision, Part, Result
 
-Where = Literal["workspace", "store", "nowhere"]
-"""Where the outputs of a result are: all in place, else those that are not in the store, else some are lost."""
+Where = Literal["workspace", "store", "dropped", "nowhere"]
+"""Where the outputs of a result are: all in place, else those that are not in the store, else dropped as ephemeral ones
+may be, else some are lost."""
 
 
 def decide(result: Result | None, where: Where, changes: Sequence[str]) -> Decision:
@@ -26,6 +27,8 @@ def decide(result: Result | None, where: Where, changes: Sequence[str]) -> Decis
         return Decision("reuse", "up to date")
     if where == "store":
         return Decision("restore", "made before under the same key")
+    if where == "dropped":
+        return Decision("reuse", "up to date; its outputs are dropped")
     return Decision("run", "its outputs are neither in place nor in the store")
 
 

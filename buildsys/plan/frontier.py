@@ -51,6 +51,10 @@ class Frontier:
         """The actions of a rule so far; empty while its shards are not known."""
         return self._drawn.get(rule, [])
 
+    def is_drawn(self, rule: RuleName) -> bool:
+        """Its actions are known."""
+        return rule in self._drawn
+
     def shards(self, rule: RuleName) -> tuple[Shard, ...]:
         """The shards of a rule, those that are not wanted too; none where it has none, or they are not known."""
         origin = self._graph.origins[rule]

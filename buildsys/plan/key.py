@@ -46,8 +46,9 @@ class Surroundings:
 class Given:
     """One input file or folder as an action gets it.
 
-    name: the role. file: its own name, which the code can see. many: the code gets it in a list. Not hashed: its path,
-    and for what an action made, that action and the artifact.
+    name: the role. file: its own name, which the code can see. digest: of an ephemeral output the key of the action
+    that makes it, with `lent` its name there. many: the code gets it in a list. Not hashed: its path, and for what an
+    action made, that action and the artifact.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Given:
     maker: ActionId | None = None
     artifact: Artifact | None = None
     many: bool = False
+    lent: str = ""
 
 
 def rule_facts(rule: Rule, code: Slice | None, around: Surroundings) -> Iterator[Fact]:
@@ -105,7 +107,12 @@ def service_facts(
 def input_facts(inputs: Iterable[tuple[str, Sequence[Given]]]) -> Iterator[Fact]:
     """The inputs by role: names and digests, those of one role in the order in which the code gets them."""
     for role, given in sorted(inputs, key=lambda pair: pair[0]):
-        yield Fact("input", role, [[one.file, one.digest, one.many] for one in given])
+        yield Fact("input", role, [_as_hashed(one) for one in given])
+
+
+def _as_hashed(given: Given) -> list[Value]:
+    """Two ephemeral outputs of one action differ by their names, since both count by its key."""
+    return [given.file, given.digest, given.many, *([given.lent] if given.lent else [])]
 
 
 def hasher_of(facts: Iterable[Fact]) -> Hasher:

@@ -24,6 +24,7 @@ def check_agreement(texts: Texts, rules: Sequence[Rule], services: Sequence[Serv
     _check_names_once("service", services)
     _References(texts, {rule.name: rule for rule in rules}, [service.name for service in services]).check(services)
     _check_outputs_apart(rules)
+    _check_ephemeral(texts, rules)
     _check_sources_safe(texts, rules, configs)
 
 
@@ -39,6 +40,17 @@ def _check_names_once(what: str, declared: Iterable[Rule] | Iterable[Service]) -
                 hint="give one of them another name",
             )
         seen[one.name.lower()] = one
+
+
+def _check_ephemeral(texts: Texts, rules: Iterable[Rule]) -> None:
+    """Shards have to be known without their bytes, so what makes them can't be dropped."""
+    for rule in rules:
+        if rule.ephemeral and rule.is_origin:
+            raise texts[rule.place.path].error(
+                ("rule", rule.name, "ephemeral"),
+                f"[rule.{rule.name}] makes shards, so it can't be ephemeral",
+                hint="take `ephemeral` out, or give the rule an `each`",
+            )
 
 
 def _told(place: Place, *keys: str) -> str:

@@ -230,13 +230,20 @@ class Manifest:
         """`short_key` of every key that has a result."""
         return {short for (short,) in self._fetch(_SHORT_KEYS)}
 
-    def places(self, profile: str) -> list[str]:
-        """Every path at which an output of the profile was ever published, but for those where another's is now."""
-        query = """SELECT DISTINCT p.path FROM recorded.places p JOIN recorded.holds h USING (hold_id)
+    def places(self, profile: str) -> dict[str, set[Digest]]:
+        """Every path at which an output of the profile was ever published, and the digests that it had there.
+
+        But for those where another profile's output is now.
+        """
+        query = """SELECT p.path, list(DISTINCT p.digest) FROM recorded.places p JOIN recorded.holds h USING (hold_id)
                    WHERE h.profile = $1 AND p.path NOT IN (
                        SELECT o.path FROM recorded.places o JOIN recorded.current c USING (hold_id)
-                       WHERE c.profile <> $1) ORDER BY ALL"""
-        return [path for (path,) in self._fetch(query, profile)]
+                       WHERE c.profile <> $1) GROUP BY p.path ORDER BY p.path"""
+        return {path: {Digest(digest) for digest in digests} for path, digests in self._fetch(query, profile)}
+
+    def profiles(self) -> list[str]:
+        """Every profile of which something holds."""
+        return [profile for (profile,) in self._fetch("SELECT DISTINCT profile FROM recorded.current ORDER BY ALL")]
 
     def context(self, context: Digest) -> tuple[Part, ...]:
         """The parts that the keys of a rule's actions share, by their digest."""

@@ -49,6 +49,19 @@ def publish(files: Files, staged: Path, path: str, *, ours: Callable[[Digest], b
     return path.rstrip("/").removesuffix(target.name) + kept.name
 
 
+def set_aside(files: Files, path: str, *, ours: Callable[[Digest], bool]) -> str:
+    """Clear `path` without anything to put there: what is `ours` is removed, anything else kept as in `publish`."""
+    target = files.root / path
+    if not os.path.lexists(target):
+        return ""
+    if (seen := _look(files, path)) and ours(seen.digest):
+        _remove(target)
+        return ""
+    kept = _free_name(target)
+    os.rename(target, kept)
+    return path.rstrip("/").removesuffix(target.name) + kept.name
+
+
 def remove(files: Files, path: str, *, ours: Callable[[Digest], bool]) -> bool:
     """Remove a file or folder that no rule makes any more, and the folders that this leaves empty.
 

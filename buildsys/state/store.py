@@ -63,6 +63,19 @@ class Store:
             os.rename(copy, path)
         return artifact
 
+    def measure(self, path: Path) -> Artifact:
+        """The same for what is not kept: bytes of its own at `path`, read once."""
+        if not _is_plain(path):
+            copy = path.with_name(f".{path.name}.plain")
+            if path.is_dir():
+                shutil.copytree(path, copy)
+            else:
+                shutil.copy(path, copy)
+            _remove(path)
+            os.rename(copy, path)
+        artifact, _ = _read(path, _digest_and_size)
+        return artifact
+
     def heal(self, artifact: Artifact, path: Path) -> bool:
         """Put an artifact of which objects are lost back from a copy at `path`.
 
@@ -131,6 +144,14 @@ class Store:
             if not self.heal(artifact, copy):
                 raise
             return self.link(artifact, name)
+
+    def lead(self, key: Digest, name: str, target: Path) -> Path:
+        """A path that ends in `name` and leads to what is not kept here, the same one for the same key and name."""
+        link = self._links / key / name
+        with self._linking:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            _lead(link, target.absolute())
+        return link
 
     def listing(self, digest: Digest) -> tuple[Entry, ...]:
         """The files of a stored folder. Raises Damaged."""

@@ -1,0 +1,127 @@
+"""Where ephemeral outputs lie, in all profiles, how much disk they use, and which of them may go.
+
+Joins files with what the manifest says that holds. Knows nothing of how they are made, nor of who waits for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from buildsys.digest import Digest
+from buildsys.errors import LIMIT, BuildError
+from buildsys.model import ActionId, ActionKey, Artifact, Made, Result, RuleName
+from buildsys.past import Past
+from buildsys.plan.key import Given
+from buildsys.spec.graph import Graph
+from buildsys.spec.sizes import size_text
+from buildsys.state.files import Files
+from buildsys.state.publish import remove
+
+ASKED_FOR: Final = "dropped, and asked for"
+"""Why ephemeral outputs are made again though nothing needs them."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The outputs of one ephemeral action as they lie in the workspace, at the paths of its profile. size: bytes."""
+
+    profile: str
+    result: Result
+
+    @property
+    def size(self) -> int:
+        return sum(made.artifact.size for made in self.result.outputs)
+
+
+class Ephemeral:
+    """The ephemeral outputs of one project."""
+
+    def __init__(self, graph: Graph, files: Files, past: Past) -> None:
+        self._graph = graph
+        self._files = files
+        self._past = past
+        self._rules = {rule.name for rule in graph.rules.values() if rule.ephemeral}
+        self._placed: dict[ActionId, Result] = {}
+
+    def placed(self, result: Result) -> None:
+        """These outputs were put in place just now."""
+        self._placed[result.action] = result
+
+    def locate(self, given: Given) -> str | None:
+        """The path at which the bytes of an input are, under whichever profile; None where they are nowhere."""
+        assert given.artifact is not None
+        if self._files.holds(given.artifact):
+            return given.path
+        for copy in self._elsewhere.get(ActionKey(given.digest), ()):
+            for made in copy.result.outputs:
+                if _is_same(made, given.lent, given.artifact) and self._files.holds(made.artifact):
+                    return made.artifact.path
+        return None
+
+    def is_ours(self, path: str) -> Callable[[Digest], bool]:
+        """Whether bytes at `path` are what a build put there, and no work of the user's."""
+        return self._past.places.get(path, set()).__contains__
+
+    def makes(self, path: str) -> bool:
+        """An ephemeral rule of today makes what is at `path`, or would for another shard."""
+        try:
+            target = self._graph.target(path)
+        except BuildError:
+            return False
+        return (target.rule if isinstance(target, ActionId) else target) in self._rules
+
+    def copies(self) -> list[Copy]:
+        """All that are on disk, the oldest result first; not those that were edited."""
+        here = {action: one for action, one in self._past.newest.items() if action.rule in self._rules} | self._placed
+        found = [Copy(self._graph.profile, result) for result in here.values()]
+        found += [copy for copies in self._elsewhere.values() for copy in copies]
+        found.sort(key=lambda copy: copy.result.run_id)
+        return [copy for copy in found if any(self._files.holds(made.artifact) for made in copy.result.outputs)]
+
+    def drop(self, copy: Copy) -> int:
+        """Remove one from the disk; gives the bytes that this frees."""
+        freed = 0
+        for made in copy.result.outputs:
+            if self._files.holds(made.artifact):
+                remove(self._files, made.artifact.path, ours=made.artifact.digest.__eq__)
+                freed += made.artifact.size
+        return freed
+
+    def size_of(self, action: ActionId) -> int | None:
+        """Bytes that an action's outputs take: as they were last time, else the mean of its rule's, None if unknown."""
+        if known := self._past.newest.get(action):
+            return Copy("", known).size
+        sizes = list(self._sizes(action.rule))
+        return sum(sizes) // len(sizes) if sizes else None
+
+    def _sizes(self, rule: RuleName) -> Iterator[int]:
+        for action, result in {**self._past.newest, **self._placed}.items():
+            if action.rule == rule:
+                yield Copy("", result).size
+
+    @cached_property
+    def _elsewhere(self) -> dict[ActionKey, list[Copy]]:
+        """What holds in other profiles, by key."""
+        found: dict[ActionKey, list[Copy]] = {}
+        for profile, newest in self._past.elsewhere().items():
+            for action, result in newest.items():
+                if action.rule in self._rules:
+                    found.setdefault(result.key, []).append(Copy(profile, result))
+        return found
+
+
+def _is_same(made: Made, name: str, artifact: Artifact) -> bool:
+    return (made.name, made.artifact.digest, made.artifact.tree) == (name, artifact.digest, artifact.tree)
+
+
+def budget_exceeded(user: str, needed: int, budget: int) -> BuildError:
+    """needed, budget: bytes."""
+    return BuildError(
+        f"{user} needs more room for ephemeral outputs than there may be",
+        facts=[("needed at once", size_text(needed)), ("budget", size_text(budget))],
+        hint=f'raise ephemeral_budget under [store] to at least "{needed}B"',
+        exit_code=LIMIT,
+    )

@@ -1,0 +1,160 @@
+"""Who waits for ephemeral outputs: actions that rest until theirs are needed, and users that wait until they are there.
+
+Knows which bytes are where (`ephemeral`) and what needs what; starts nothing itself. One object for each build.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from buildsys.assess import Assessment, Assessor
+from buildsys.ephemeral import Copy, Ephemeral, budget_exceeded
+from buildsys.errors import BuildError
+from buildsys.model import ActionId, Decision, Made, Result, RuleName
+from buildsys.plan.frontier import Frontier
+from buildsys.spec.graph import Graph, Wanted
+
+
+class Supply:
+    """The ephemeral outputs of one build. budget: bytes that all of them may use, None for no limit."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        wanted: Wanted,
+        frontier: Frontier,
+        assessor: Assessor,
+        ephemeral: Ephemeral,
+        budget: int | None,
+    ) -> None:
+        self._graph = graph
+        self._wanted = wanted
+        self._frontier = frontier
+        self._assessor = assessor
+        self._ephemeral = ephemeral
+        self._budget = budget
+        self._settled: set[ActionId] = set()
+        self._resting: dict[ActionId, Assessment] = {}
+        self._waiting: dict[ActionId, tuple[Assessment, set[ActionId]]] = {}
+        self._reserved: dict[ActionId, int] = {}
+        self._refused: deque[Assessment] = deque()
+
+    # ------------------------------------------------------------ rest and demand
+
+    def rest(self, assessment: Assessment) -> None:
+        """Its result holds, and its outputs are dropped: it is settled when they are needed, else at the end."""
+        self._resting[assessment.action] = assessment
+
+    def awake(self) -> list[Assessment]:
+        """Those that nothing needed; they rest no longer."""
+        resting, self._resting = self._resting, {}
+        return list(resting.values())
+
+    def lacking(self, assessment: Assessment) -> list[ActionId]:
+        """The actions whose ephemeral outputs it reads, and which are nowhere."""
+        bound = [*assessment.inputs, *(one for served in assessment.services for one in served.inputs)]
+        given = [given for one in bound for given in one.given if given.lent]
+        return list(dict.fromkeys(one.maker for one in given if one.maker and not self._ephemeral.locate(one)))
+
+    def wake(self, action: ActionId, user: ActionId) -> Assessment | None:
+        """A resting action, to be run because `user` needs it; None where it rests no longer."""
+        found = self._resting.pop(action, None)
+        return found and replace(found, decision=Decision("run", f"dropped, and {user} needs it"), dropped=False)
+
+    def wait(self, assessment: Assessment, makers: Sequence[ActionId]) -> None:
+        """It can start once these are settled."""
+        self._waiting[assessment.action] = assessment, set(makers)
+
+    def settled(self, action: ActionId) -> list[Assessment]:
+        """An action ended: those that waited for it, and now for nothing more."""
+        self._reserved.pop(action, None)
+        self._settled.add(action)
+        free = []
+        for user, (assessment, makers) in list(self._waiting.items()):
+            makers.discard(action)
+            if not makers:
+                del self._waiting[user]
+                free.append(assessment)
+        return free
+
+    # ------------------------------------------------------------ room
+
+    def placed(self, assessment: Assessment, outputs: tuple[Made, ...], run_id: int) -> None:
+        """What an action made in this run is in place."""
+        result = Result(assessment.key, assessment.action, run_id, outputs, assessment.prepared.context)
+        self._ephemeral.placed(result)
+
+    def has_room(self, assessment: Assessment) -> bool:
+        """There is room for what it makes, which is reserved until it is settled; else it is refused, and kept.
+
+        What nothing needs at the moment is dropped to make room, the oldest first.
+        """
+        if self._budget is None or not assessment.prepared.rule.ephemeral:
+            return True
+        if self._refused or not self._reserve(assessment):
+            self._refused.append(assessment)
+            return False
+        return True
+
+    def admitted(self) -> Assessment | None:
+        """The one that was refused first, where there is room for it by now."""
+        if self._refused and self._reserve(self._refused[0]):
+            return self._refused.popleft()
+        return None
+
+    def refused(self) -> list[Assessment]:
+        """Those that there is no room for, and are not kept any longer."""
+        refused, self._refused = self._refused, deque()
+        return list(refused)
+
+    def _reserve(self, assessment: Assessment) -> bool:
+        """Reserve room for what it makes; of a rule whose sizes nobody knows yet, one action at a time."""
+        assert self._budget is not None
+        action = assessment.action
+        size = self._ephemeral.size_of(action)
+        if size is None and any(other.rule == action.rule for other in self._reserved):
+            return False
+        copies = [copy for copy in self._ephemeral.copies() if not self._is_replaced(copy, action)]
+        excess = sum(copy.size for copy in copies) + sum(self._reserved.values()) + (size or 0) - self._budget
+        for copy in copies:
+            if excess > 0 and not self._is_needed(copy):
+                excess -= self._ephemeral.drop(copy)
+        if excess > 0:
+            return False
+        self._reserved[action] = size or 0
+        return True
+
+    def _is_replaced(self, copy: Copy, action: ActionId) -> bool:
+        """It lies where the action's outputs will."""
+        return copy.profile == self._graph.profile and copy.result.action == action
+
+    def no_room(self, assessment: Assessment) -> BuildError:
+        """The error for an action that no end of another will make room for."""
+        copies = [copy for copy in self._ephemeral.copies() if not self._is_replaced(copy, assessment.action)]
+        needed = sum(copy.size for copy in copies) + (self._ephemeral.size_of(assessment.action) or 0)
+        return budget_exceeded(str(assessment.action), needed, self._budget or 0)
+
+    def _is_needed(self, copy: Copy) -> bool:
+        """Something of this build may still read it, under this profile or because it has the same key there."""
+        action, key = copy.result.action, copy.result.key
+        mine = copy.profile == self._graph.profile
+        if mine and action in self._wanted and self._assessor.key_of(action) is None:
+            return True
+        same = [one for one in self._frontier.actions(action.rule) if self._assessor.key_of(one) == key]
+        return any(self._has_users(one) for one in same)
+
+    def _has_users(self, action: ActionId) -> bool:
+        """Actions that read its outputs are yet to be settled."""
+        return any(
+            not self._frontier.is_drawn(rule)
+            or any(
+                user not in self._settled and action in self._frontier.needs(user)
+                for user in self._frontier.actions(rule)
+            )
+            for rule in self._users_of(action.rule)
+        )
+
+    def _users_of(self, rule: RuleName) -> list[RuleName]:
+        return [user for user in self._wanted.shards if rule in self._graph.upstream(user)]

@@ -1,0 +1,301 @@
+"""Ephemeral outputs: they hold without being there, and are made again when something needs their bytes."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from buildsys.errors import LIMIT
+from buildsys.model import ActionFinished
+from buildsys.project import Project
+from buildsys.survey import survey
+from tests.behaviour.conftest import Built, Space
+
+RULES = """
+config = "config.toml"
+
+[rule.states]
+each      = { shard = "data/{shard}.txt" }
+run       = "steps.py::states"
+inputs    = { text = "data/{shard}.txt" }
+params    = { scale = "$scale" }
+ephemeral = true
+outputs   = { states = "build/{profile}/states/{shard}.bin" }
+
+[rule.sizes]
+each    = { shard = "@states[*]" }
+run     = "steps.py::sizes"
+inputs  = { states = "@states" }
+outputs = { sizes = "build/{profile}/sizes/{shard}.txt" }
+
+[rule.draft]
+run     = "steps.py::draft"
+inputs  = { states = "@states[*]" }
+params  = { lr = "$lr" }
+outputs = { draft = "build/{profile}/draft.txt" }
+"""
+
+STEPS = """
+import os
+
+def states(text, states, scale):
+    print("states", text)
+    states.write_bytes(text.read_bytes() * scale)
+
+def sizes(states, sizes):
+    sizes.write_text(str(states.stat().st_size))
+
+def draft(states, draft, lr):
+    assert [path.name for path in states] == sorted(path.name for path in states)
+    draft.write_text(f"{lr} " + b"".join(path.read_bytes() for path in states).decode())
+"""
+STATES = [f"states[{n}]" for n in range(3)]
+
+
+@pytest.fixture
+def space(space: Space) -> Space:
+    space.write("rules/a.toml", RULES)
+    space.write("config.toml", "scale = 10\nlr = 1\n")
+    space.write("config.other.toml", "lr = 7\n")
+    space.write("steps.py", STEPS)
+    for n in range(3):
+        space.write(f"data/{n}.txt", "abc"[n] * 10)
+    return space
+
+
+def drop(space: Space) -> None:
+    shutil.rmtree(space.root / "build/default/states")
+
+
+def lr(space: Space, value: int) -> None:
+    space.write("config.toml", f"scale = 10\nlr = {value}\n")
+
+
+def fates(space: Space, *targets: str) -> dict[str, str]:
+    return {str(planned.action): planned.fate for planned in survey(Project(space.root), targets).actions}
+
+
+def reason(built: Built, action: str) -> str:
+    (end,) = [e for e in built.events if isinstance(e, ActionFinished) and str(e.action) == action]
+    return end.reason
+
+
+def test_ephemeral_outputs_are_in_place_and_not_in_the_store(space: Space) -> None:
+    assert space.build().outcome == "done"
+    assert space.read("build/default/states/1.bin") == "b" * 100
+    objects = (space.root / ".buildsys/store").rglob("*")
+    assert b"b" * 100 not in [path.read_bytes() for path in objects if path.is_file()]
+
+
+def test_what_was_dropped_runs_nothing(space: Space) -> None:
+    space.build()
+    drop(space)
+    assert set(fates(space).values()) == {"reuse"}
+    built = space.build()
+    assert (built.ran, built.outcome) == ([], "done")
+    assert sorted(built.actions("reused")) == sorted(["draft", *STATES, *(f"sizes[{n}]" for n in range(3))])
+    assert not (space.root / "build/default/states").exists()
+
+
+def test_what_is_needed_again_is_made_again_once(space: Space) -> None:
+    space.build()
+    drop(space)
+    lr(space, 2)
+    assert {name for name, fate in fates(space).items() if fate == "run"} == {"draft", *STATES}
+    built = space.build()
+    assert built.ran == ["draft", *STATES]
+    assert reason(built, "states[0]") == "dropped, and draft needs it"
+    assert space.read("build/default/draft.txt") == "2 " + "a" * 100 + "b" * 100 + "c" * 100
+    lr(space, 3)
+    assert space.build().ran == ["draft"]
+
+
+def test_only_the_shards_that_are_needed_are_made_again(space: Space) -> None:
+    space.build()
+    drop(space)
+    space.replace("steps.py", "sizes.write_text(", "sizes.write_text('' + ")
+    space.replace("rules/a.toml", "[rule.draft]", "[rule.draft]\ndefault = false")
+    space.remove("build/default/sizes/1.txt")
+    built = space.build("sizes[2]")
+    assert built.ran == ["sizes[2]", "states[2]"]
+
+
+def test_a_user_counts_it_by_key_so_other_bytes_under_the_same_key_change_nothing(space: Space) -> None:
+    space.replace("steps.py", "* scale)", "* scale + os.urandom(4).hex().encode())")
+    space.build()
+    drop(space)
+    lr(space, 2)
+    assert space.build().ran == ["draft", *STATES]  # not sizes
+    assert space.build().ran == []
+
+
+def test_two_outputs_of_one_name_are_two_inputs(space: Space) -> None:
+    space.write("steps.py", STEPS + "\ndef pair(one, two):\n    one.write_text('1')\n    two.write_text('2')\n")
+    pair = '[rule.pair]\nrun = "steps.py::pair"\nephemeral = true\noutputs = { one = "p/1/x", two = "p/2/x" }\n'
+    taken = (
+        '[rule.taken]\nshell = "cat {inputs.x} > {outputs.y}"\ninputs = { x = "@pair.one" }\noutputs = { y = "y" }\n'
+    )
+    space.write("rules/b.toml", pair + taken)
+    space.build("taken")
+    space.replace("rules/b.toml", "@pair.one", "@pair.two")
+    assert space.build("taken").ran == ["taken"]
+    assert space.read("y") == "2"
+
+
+def test_a_target_that_names_it_makes_it_again(space: Space) -> None:
+    space.build()
+    drop(space)
+    assert fates(space, "states[1]") == {"states[1]": "run"}
+    assert space.build("states[1]").ran == ["states[1]"]
+    assert space.read("build/default/states/1.bin") == "b" * 100
+
+
+def test_an_edited_one_is_put_aside_and_nothing_stale_stays_in_its_place(space: Space) -> None:
+    space.build()
+    space.write("build/default/states/1.bin", "mine")
+    assert space.build().ran == []
+    assert not (space.root / "build/default/states/1.bin").exists()
+    assert space.read("build/default/states/1.bin.mine-1") == "mine"
+    lr(space, 2)
+    assert space.build().ran == ["draft", "states[1]"]
+
+
+def test_after_a_revert_no_bytes_of_the_other_state_stay_in_place(space: Space) -> None:
+    space.build()
+    space.write("config.toml", "scale = 20\nlr = 1\n")
+    assert space.build().ran == ["draft", "sizes[0]", "sizes[1]", "sizes[2]", *STATES]
+    assert len(space.read("build/default/states/1.bin")) == 200
+    lr(space, 1)
+    built = space.build()
+    assert built.ran == []
+    assert space.read("build/default/sizes/1.txt") == "100"
+    assert not (space.root / "build/default/states/1.bin").exists()
+    assert [path.name for path in (space.root / "build/default").rglob("*.mine-*")] == []
+
+
+def test_a_check_that_was_never_made_of_what_is_dropped_makes_it_again(space: Space) -> None:
+    space.replace("rules/a.toml", ".bin", ".csv")
+    space.write("steps.py", STEPS.replace("states.write_bytes(", "states.write_bytes(b'n\\n' + "))
+    space.build("states")
+    drop(space)
+    space.replace("rules/a.toml", "[rule.sizes]", 'checks = { some = "SELECT count(*) > 0 FROM states" }\n[rule.sizes]')
+    assert space.build("sizes").ran == ["sizes[0]", "sizes[1]", "sizes[2]", *STATES]
+    drop(space)
+    assert space.build("sizes").ran == []
+
+
+def test_one_that_fails_when_it_is_made_again_skips_what_needs_it(space: Space) -> None:
+    space.replace("steps.py", "print(", "assert not os.path.exists('broken'); print(")
+    space.build()
+    drop(space)
+    lr(space, 2)
+    space.write("broken", "")
+    built = space.build(keep_going=True)
+    assert (built.failed, built.actions("skipped"), built.outcome) == (STATES, ["draft"], "failed")
+    space.remove("broken")
+    assert space.build().ran == ["draft", *STATES]
+
+
+def test_a_chain_of_them_is_made_again_from_its_start(space: Space) -> None:
+    space.replace(
+        "rules/a.toml",
+        "[rule.draft]",
+        '[rule.more]\neach = { shard = "@states[*]" }\nephemeral = true\n'
+        'shell = "cat {inputs.x} {inputs.x} > {outputs.y}"\n'
+        'inputs = { x = "@states" }\noutputs = { y = "build/{profile}/more/{shard}" }\n[rule.draft]',
+    )
+    space.replace("rules/a.toml", 'inputs  = { states = "@states[*]" }', 'inputs = { states = "@more[*]" }')
+    space.build()
+    more = [f"more[{n}]" for n in range(3)]
+    drop(space)
+    lr(space, 2)
+    assert space.build().ran == ["draft"]  # what it reads is still there
+    shutil.rmtree(space.root / "build/default/more")
+    lr(space, 3)
+    assert space.build().ran == ["draft", *more, *STATES]
+
+
+def test_another_profile_reads_what_is_there_instead_of_making_it_twice(space: Space) -> None:
+    space.build()
+    built = space.build(profile="other")
+    assert built.ran == ["draft"]
+    assert space.read("build/other/draft.txt").startswith("7 aaa")
+    assert not (space.root / "build/other/states").exists()
+
+
+def test_makers_of_shards_cannot_be_ephemeral(space: Space) -> None:
+    space.write("rules/b.toml", '[rule.o]\nshell = "x"\nephemeral = true\noutputs = { o = "o/{shard}" }\n')
+    assert space.build().error
+    assert "[rule.o] makes shards, so it can't be ephemeral" in space.build().error.problem  # type: ignore[union-attr]
+
+
+def test_a_folder_may_be_ephemeral(space: Space) -> None:
+    space.write("rules/a.toml", RULES.replace("{shard}.bin", "{shard}"))
+    folder = 'states.mkdir(); (states / "a").write_bytes(text.read_bytes() * scale)'
+    space.write(
+        "steps.py",
+        STEPS.replace("states.write_bytes(text.read_bytes() * scale)", folder)
+        .replace("states.stat()", "(states / 'a').stat()")
+        .replace("path.read_bytes()", "(path / 'a').read_bytes()"),
+    )
+    assert space.build().outcome == "done"
+    drop(space)
+    lr(space, 2)
+    assert space.build().ran == ["draft", *STATES]
+
+
+# ---------------------------------------------------------------- the budget
+
+
+def budget(space: Space, size: str) -> None:
+    space.write("rules/b.toml", f'[store]\nephemeral_budget = "{size}"\n')
+
+
+def test_a_budget_that_is_too_small_is_refused_before_anything_runs(space: Space) -> None:
+    space.build()
+    drop(space)
+    lr(space, 2)
+    budget(space, "299B")
+    built = space.build()
+    assert built.error
+    assert built.error.exit_code == LIMIT
+    assert ("needed at once", "300 B") in built.error.facts
+    assert "300B" in built.error.hint
+    assert built.events == []
+    budget(space, "300B")
+    assert space.build().ran == ["draft", *STATES]
+
+
+def test_a_budget_that_nothing_needs_now_refuses_nothing(space: Space) -> None:
+    space.build()
+    budget(space, "1B")
+    assert space.build().outcome == "done"
+
+
+def test_what_has_no_room_beside_what_is_needed_fails_with_the_bytes(space: Space) -> None:
+    """No sizes are known yet, so nothing can be refused before."""
+    budget(space, "250B")
+    built = space.build()
+    assert built.failed == ["states[2]"]
+    assert "needs more room for ephemeral outputs" in built.errors
+    assert built.outcome == "failed"
+
+
+def test_what_nothing_needs_any_more_makes_room(space: Space) -> None:
+    space.replace("rules/a.toml", "[rule.draft]", "[rule.draft]\ndefault = false")
+    budget(space, "200B")
+    built = space.build()
+    assert built.outcome == "done"
+    assert len(built.ran) == 6
+    left = list((space.root / "build/default/states").iterdir())
+    assert len(left) <= 2
+
+
+def test_the_oldest_of_another_profile_makes_room(space: Space) -> None:
+    space.write("config.other.toml", "scale = 20\n")
+    budget(space, "600B")
+    space.build()
+    assert space.build(profile="other").outcome == "done"
+    assert len(list((space.root / "build").rglob("*.bin"))) == 3
+    assert space.build().ran == []
