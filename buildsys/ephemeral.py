@@ -18,7 +18,7 @@ from buildsys.plan.key import Given
 from buildsys.spec.graph import Graph
 from buildsys.spec.sizes import size_text
 from buildsys.state.files import Files
-from buildsys.state.publish import remove
+from buildsys.state.publish import set_aside
 
 ASKED_FOR: Final = "dropped, and asked for"
 """Why ephemeral outputs are made again though nothing needs them."""
@@ -82,11 +82,11 @@ class Ephemeral:
         return [copy for copy in found if any(self._files.holds(made.artifact) for made in copy.result.outputs)]
 
     def drop(self, copy: Copy) -> int:
-        """Remove one from the disk; gives the bytes that this frees."""
+        """Remove one from the disk; gives the bytes that this frees. Folders stay: another is put there, or will be."""
         freed = 0
         for made in copy.result.outputs:
             if self._files.holds(made.artifact):
-                remove(self._files, made.artifact.path, ours=made.artifact.digest.__eq__)
+                set_aside(self._files, made.artifact.path, ours=made.artifact.digest.__eq__)
                 freed += made.artifact.size
         return freed
 
