@@ -241,10 +241,6 @@ class Manifest:
                        WHERE c.profile <> $1) GROUP BY p.path ORDER BY p.path"""
         return {path: {Digest(digest) for digest in digests} for path, digests in self._fetch(query, profile)}
 
-    def profiles(self) -> list[str]:
-        """Every profile of which something holds."""
-        return [profile for (profile,) in self._fetch("SELECT DISTINCT profile FROM recorded.current ORDER BY ALL")]
-
     def context(self, context: Digest) -> tuple[Part, ...]:
         """The parts that the keys of a rule's actions share, by their digest."""
         query = "SELECT kind, name, value, path FROM recorded.contexts WHERE context = $1 ORDER BY position"
