@@ -121,7 +121,7 @@ class Collector:
                     replies.forget(self._state / "replies", one.names)
                 case "logs":
                     for name in one.names:
-                        logs.remove(Path(name))
+                        logs.remove(self._state / "logs", Path(name))
                 case _:
                     for name in one.names:
                         _remove(Path(name))

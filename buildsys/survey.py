@@ -196,7 +196,9 @@ class _Surveyor:
             return Planned(action, "blocked", code.problem, error=code.render())
         needs = [self.planned[need] for need in self._frontier.needs(action)]
         if bad := next((need for need in needs if need.fate in ("blocked", "skipped")), None):
-            return Planned(action, "skipped", f"needs {bad.action}, which is {bad.fate}")
+            # Of the same shard it goes without saying, and actions that differ in nothing else are told together.
+            needed = bad.action.rule if bad.action.shard == action.shard else bad.action
+            return Planned(action, "skipped", f"needs {needed}, which is {bad.fate}")
         waits = [need for need in needs if need.fate in ("run", "maybe")]
         if not waits:
             return None

@@ -49,8 +49,8 @@ def command(here: Here, target: str, only_path: bool, as_json: bool) -> None:
         width = max(map(len, logs))
         print("\n".join(f"{name:<{width}}  {path}" for name, path in logs.items()))
     else:
-        (path,) = logs.values()
-        _copy(here.project.root / path)
+        ((name, path),) = logs.items()
+        _copy(name, here.project.root / path)
 
 
 def _logs(here: Here, text: str) -> list[tuple[str, Path]]:
@@ -80,6 +80,8 @@ def _newest(logs: Iterable[Path]) -> Iterator[Path]:
             yield log
 
 
-def _copy(path: Path) -> None:
+def _copy(name: str, path: Path) -> None:
+    if not path.stat().st_size:
+        print(f"{name} printed nothing", file=sys.stderr)
     with path.open("rb") as log:
         shutil.copyfileobj(log, sys.stdout.buffer)

@@ -47,15 +47,15 @@ def outdated(logs: Path, keep_runs: int) -> Iterator[Path]:
 def prune(logs: Path, keep_runs: int) -> None:
     """Remove what is outdated, and the folders that this leaves empty."""
     for log in list(outdated(logs, keep_runs)):
-        remove(log)
+        remove(logs, log)
 
 
-def remove(log: Path) -> None:
+def remove(logs: Path, log: Path) -> None:
     """Remove a log, and its rule's and run's folders where they are empty then."""
     log.unlink(missing_ok=True)
     folder = log.parent
     with suppress(OSError):
-        while folder.name != "logs":
+        while folder != logs:
             folder.rmdir()
             folder = folder.parent
 

@@ -21,6 +21,20 @@ def test_plan_says_what_would_run_and_why(run, project):
     assert book.endswith("unless equal")
 
 
+def test_plan_tells_the_shards_that_are_skipped_in_one_line(run, project):
+    (project / "up.py").write_text("def up(text, words:\n")
+    (project / "rules/more.toml").write_text(
+        '[rule.up]\neach = { shard = "@words[*]" }\nrun = "up.py::up"\ninputs = { words = "@words" }\n'
+        'outputs = { up = "made/up/{shard}.txt" }\n'
+        '[rule.down]\neach = { shard = "@up[*]" }\nshell = "cp {inputs.up} {outputs.down}"\n'
+        'inputs = { up = "@up" }\noutputs = { down = "made/down/{shard}.txt" }\n'
+    )
+    told = run("plan").stdout.splitlines()
+    assert [line.split(maxsplit=4) for line in told if "down" in line] == [
+        ["down", "2", "to", "skip", "needs up, which is blocked"]
+    ]
+
+
 def test_plan_of_what_is_up_to_date_is_one_line(run):
     assert run("plan").stdout == "3 actions up to date\n"
 
@@ -95,6 +109,11 @@ def test_lineage_goes_down_to_what_was_made(run):
 
 def test_log_prints_what_an_action_said(run):
     assert run("log", "words[one]").stdout == "shouting\n"
+
+
+def test_log_of_an_action_that_said_nothing_says_so_where_it_is_in_nobodys_way(run):
+    done = run("log", "book")
+    assert (done.stdout, done.stderr) == ("", "book printed nothing\n")
 
 
 def test_log_of_several_actions_lists_where_they_are(run):
