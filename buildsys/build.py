@@ -51,7 +51,7 @@ from buildsys.state.layout import bring_up_to_date
 from buildsys.state.lock import hold
 from buildsys.state.manifest import Manifest
 from buildsys.state.recorder import Recorder
-from buildsys.state.rows import ActionRow, FileRow, OutputTable
+from buildsys.state.rows import ActionRow, FileRow, OutputTable, PricesRow, ServiceRow
 from buildsys.state.store import Store
 from buildsys.state.tables import is_table
 from buildsys.supply import Supply
@@ -160,7 +160,7 @@ class Build:
     def run(self) -> BuildFinished:
         """KeyboardInterrupt ends what runs; it is reported, not raised."""
         started = time.monotonic()
-        self._emit(BuildStarted(self._options.command, self._options.targets, tuple(self._wanted.shards)))
+        self._emit(self._beginning())
         for notice in self._recorder.ask(lambda manifest: list(manifest.notices)):
             self._emit(Notice("warning", notice))
         unknown: BuildError | None = None
@@ -181,6 +181,11 @@ class Build:
         finished = BuildFinished(run_id, outcome, time.monotonic() - started, Counter(self._outcomes.values()))
         self._emit(finished)
         return finished
+
+    def _beginning(self) -> BuildStarted:
+        rules = tuple(self._wanted.shards)
+        gpus = {name: rule.gpus for name in rules if (rule := self._graph.rules[name]).gpus}
+        return BuildStarted(self._options.command, self._options.targets, rules, self._graph.prices, gpus)
 
     def _loop(self) -> None:
         self._advance()
@@ -295,6 +300,8 @@ class Build:
     def _executed(self, workshop: Workshop, assessment: Assessment, executed: Executed) -> None:
         self._n_busy -= 1
         action, reason = assessment.action, assessment.decision.reason
+        if not executed.outputs:
+            workshop.delivery.record_requests(assessment, executed)
         if executed.outputs:
             self._n_busy += 1
             self._past.learn(assessment.key)
@@ -399,9 +406,9 @@ class Build:
         self._outcomes[action] = outcome
         if outcome != "reused":
             self._open_workshop()
-        self._rows.append(
-            ActionRow(0, self._graph.profile, action, outcome, key, reason, done.usage, done.log, error, done.started)
-        )
+        gpus = self._graph.rules[action.rule].gpus
+        how = reason, done.usage, done.log, error, done.started, gpus
+        self._rows.append(ActionRow(0, self._graph.profile, action, outcome, key, *how))
         self._emit(ActionFinished(action, outcome, reason, done.usage, error, done.log, done.summary))
         if outcome in GOOD:
             self._paths.update(made.artifact.path for made in outputs)
@@ -447,6 +454,8 @@ class Build:
                     overrides=[f"{key}={value}" for key, value in self._project.variation.overrides],
                 )
             )
+            if graph.prices:
+                self._recorder.record([PricesRow(run_id, graph.prices)])
             self._workshop = Workshop.open(
                 self._project,
                 self._assessor,
@@ -494,7 +503,8 @@ class Build:
         learned = [FileRow(*row) for row in self._files.learned()]
         self._recorder.record(learned)
         if self._workshop:
-            run_id = self._workshop.run_id
+            run_id, now = self._workshop.run_id, time.time()
+            self._recorder.record([ServiceRow(run_id, *up, now) for up in self._workshop.executor.services_up()])
             self._recorder.ask(lambda manifest: manifest.finish_run(run_id, outcome))
         if self._workshop or learned or not self._recorder.ask(lambda manifest: manifest.is_published()):
             self._recorder.ask(self._publish_snapshot)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, Self, TextIO
 
 from buildsys.model import ActionFinished, ActionId, BuildFinished, BuildStarted, Event, Notice, Outcome, ServiceReady
-from buildsys.phrases import counted, duration, listed, up_to_date
+from buildsys.phrases import counted, duration, listed, money, up_to_date
 from buildsys.tally import ORDER, RuleTally, Tally
 from buildsys.terminal import Line, Screen, Span, Style, error_lines
 
@@ -167,10 +167,15 @@ class Console:
         line = [Span(f"{counted(sum(event.counts.values()), 'action')}: ", "bold"), *_counts(ordered, "bold")]
         if event.outcome == "interrupted":
             line = [Span("interrupted: ", "red"), *(_counts(ordered, "bold") or [Span("nothing was done")])]
-        notes = [f" in {duration(event.seconds)}"]
+        notes = [f" in {duration(event.seconds)}", *self._spent()]
         if event.run_id:
             notes.append(f"run {event.run_id}")
         return [*line, Span(" · ".join([*notes, *self._advice(event)]), "dim")]
+
+    def _spent(self) -> list[str]:
+        """Money, where prices are declared."""
+        prices, cost = self._tally.prices, self._tally.cost(self._clock())
+        return [] if prices is None or cost is None else [money(cost, prices.currency)]
 
     def _advice(self, event: BuildFinished) -> list[str]:
         if event.outcome == "interrupted":
@@ -200,6 +205,7 @@ class Console:
         n_running = sum(len(rule.running) for rule in tally.in_progress())
         n_known = f"{tally.n_known:,}{'' if tally.complete else '+'}"
         parts = [f"{tally.n_done:,} of {n_known} actions", f"{n_running:,} running", duration(now - self._started)]
+        parts += [f"{spent} so far" for spent in self._spent()]
         return [Span(f"  {' · '.join(parts)}", "dim")]
 
     def _progress_line(self) -> Line:
@@ -208,6 +214,7 @@ class Console:
         for rule in self._tally.in_progress():
             counts = f" {rule.n_done:,}/{rule.n:,}" if rule.n and rule.n > 1 else ""
             rules.append(", ".join([f"{rule.name}{counts}", *rule.progress(now)]))
+        rules += [f"{spent} so far" for spent in self._spent()]
         return [Span(f"  {duration(now - self._started)}: {' · '.join(rules)}", "dim")]
 
 

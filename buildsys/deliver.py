@@ -91,6 +91,11 @@ class Delivery:
         else:
             self._hold(assessment, executed.outputs, staged, rows, then)
 
+    def record_requests(self, assessment: Assessment, executed: Executed) -> None:
+        """What an action asked that made nothing of the answers."""
+        if executed.requests:
+            self._recorder.record(self._request_rows(assessment, executed))
+
     def deliver_known(
         self, assessment: Assessment, outputs: tuple[Made, ...], checked: bool, unmeasured: Sequence[Made], then: Then
     ) -> None:

@@ -122,7 +122,7 @@ class Executor:
         self._scratch = scratch
         self._numbers = count(1)
         self._lock = threading.Lock()
-        self._urls: set[str] = set()
+        self._up: dict[str, tuple[str, float]] = {}
         self._cancelled = False
         self._chat_engine: tuple[ChatEngine, ReplyLog] | None = None
 
@@ -154,6 +154,11 @@ class Executor:
             self._cancelled = True
         if self._chat_engine:
             self._chat_engine[0].cancel()
+
+    def services_up(self) -> list[tuple[str, float]]:
+        """The name of each server that was started or used, and since when this run has had it."""
+        with self._lock:
+            return list(self._up.values())
 
     def close(self) -> None:
         if self._chat_engine:
@@ -253,27 +258,26 @@ class Executor:
                 raise _BadCall(result)
             return result.value  # type: ignore[return-value]
 
-        n_sent = 0
+        def progress(done: int, total: int, sent: int, output_tokens: int, input_tokens: int) -> None:
+            self._emit(RequestsAnswered(call.assessment.action, done, total, sent, output_tokens, input_tokens))
 
-        def progress(done: int, total: int, sent: int, output_tokens: int) -> None:
-            nonlocal n_sent
-            n_sent = sent
-            self._emit(RequestsAnswered(call.assessment.action, done, total, sent, output_tokens))
-
+        asked: list[Asked] = []
+        done = Executed()
         started = time.monotonic()
         try:
-            answered = self._engine().answer(records, build, endpoint, call.rule.samples, progress)
+            answered = self._engine().answer(records, build, endpoint, call.rule.samples, progress, asked.extend)
         except _BadCall as bad:
-            return self._judged(call, bad.result)
+            done = self._judged(call, bad.result)
         except Cancelled:
-            return Executed(cancelled=True, usage=Usage(time.monotonic() - started, requests_sent=n_sent))
+            done = Executed(cancelled=True)
         except BuildError as error:
-            usage = Usage(time.monotonic() - started, requests_sent=n_sent)
-            return Executed(error=_failed(call.assessment, error), usage=usage)
-        with open(call.paths[call.rule.outputs[0].name], "wb") as file:
-            file.writelines(row.line() + b"\n" for row in answered.rows)
-        usage = Usage(time.monotonic() - started, requests_sent=answered.n_sent, requests_reused=answered.n_reused)
-        return Executed(usage=usage, identity=endpoint.identity, requests=answered.requests)
+            done = Executed(error=_failed(call.assessment, error))
+        else:
+            with open(call.paths[call.rule.outputs[0].name], "wb") as file:
+                file.writelines(row.line() + b"\n" for row in answered.rows)
+        n_sent, n_reused = sum(one.sent and one.status > 0 for one in asked), sum(not one.sent for one in asked)
+        usage = Usage(time.monotonic() - started, requests_sent=n_sent, requests_reused=n_reused)
+        return replace(done, usage=usage, identity=endpoint.identity, requests=tuple(asked))
 
     # ------------------------------------------------------------ what they need
 
@@ -366,13 +370,13 @@ class Executor:
         values |= command_values(service.params)
         command = fill_command(service.command, values, preparer.service_code(service), self._freeze)
         command = command.replace("'{port}'", "{port}")
-        began = time.monotonic()
+        began, started = time.monotonic(), time.time()
         env = preparer.service_environment(service)
         timeout_s = service.ready_timeout_s
         url = self._services.start(service.name, key, command, env, service.ready, timeout_s, keep=service.keep)
         with self._lock:
-            is_new = url not in self._urls
-            self._urls.add(url)
+            is_new = url not in self._up
+            self._up.setdefault(url, (service.name, started))
         if is_new:
             self._emit(ServiceReady(service.name, url, time.monotonic() - began))
         return url

@@ -147,6 +147,11 @@ class Rule:
     metrics: tuple[str, ...] = ()
 
     @property
+    def gpus(self) -> int:
+        """How many GPUs an action of it occupies."""
+        return dict(self.resources).get("gpu", 0)
+
+    @property
     def is_origin(self) -> bool:
         """Makes shards: `{shard}` in its outputs, and no `each`."""
         return self.each is None and any("{shard}" in output.pattern for output in self.outputs)
@@ -306,11 +311,13 @@ class CheckVerdict:
 
 @dataclass(frozen=True)
 class BuildStarted:
-    """rules: all that the targets need, upstream first."""
+    """rules: all that the targets need, upstream first. prices: None where none are declared. gpus: by rule."""
 
     command: str
     targets: tuple[str, ...]
     rules: tuple[RuleName, ...] = ()
+    prices: Prices | None = None
+    gpus: Mapping[RuleName, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -336,13 +343,14 @@ class ActionStarted:
 
 @dataclass(frozen=True)
 class RequestsAnswered:
-    """Progress of a chat action: totals since it started."""
+    """Progress of a chat action: totals since it started. Tokens are those of the requests that were sent."""
 
     action: ActionId
     done: int
     total: int
     sent: int
     output_tokens: int
+    input_tokens: int = 0
 
 
 @dataclass(frozen=True)

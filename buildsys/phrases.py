@@ -27,6 +27,17 @@ def up_to_date(n_actions: int, seconds: float) -> str:
     return f"{counted(n_actions, 'action')} up to date ({duration(seconds)})"
 
 
+def money(amount: float, currency: str) -> str:
+    """`1,204 USD`, `3.20 USD`, `0.0012 USD`, `0 USD`: three digits that count, whatever the amount."""
+    if abs(amount) >= 100:
+        text = f"{amount:,.0f}"
+    elif abs(amount) >= 0.995:
+        text = f"{amount:.2f}"
+    else:
+        text = f"{float(f'{amount:.2g}'):.10f}".rstrip("0").rstrip(".")
+    return f"{text} {currency}".rstrip()
+
+
 def listed(items: Iterable[str], most: int = 8) -> str:
     """`a, b, c`, and where there are more than `most`: `a, b and 40 more`."""
     found = list(items)

@@ -19,17 +19,20 @@ from buildsys.model import (
     CheckFinished,
     Event,
     Outcome,
+    Prices,
     RequestsAnswered,
     RuleName,
+    ServiceReady,
     ShardsKnown,
 )
 from buildsys.phrases import counted, duration
+from buildsys.plan import price
 
 ORDER: Final[tuple[Outcome, ...]] = ("failed", "blocked", "reused", "restored", "ran", "skipped", "cancelled")
 """How outcomes are told: what is wrong first."""
 
 _WORTH_TELLING_S: Final = 0.05
-_REQUESTS: Final = ("done", "total", "sent", "output_tokens")
+_REQUESTS: Final = ("done", "total", "sent", "output_tokens", "input_tokens")
 
 
 @dataclass
@@ -44,6 +47,7 @@ class RuleTally:
     started: float | None = None
     ended: float = 0.0
     work_s: float = 0.0
+    busy_s: float = 0.0
     most_running: int = 0
     checks: dict[str, list[bool]] = field(default_factory=dict)
     asked: dict[ActionId, RequestsAnswered] = field(default_factory=dict)
@@ -83,6 +87,7 @@ class RuleTally:
         began = self.running.pop(event.action, None)
         self.counts[event.outcome] += 1
         self.ended = now
+        self.busy_s += event.usage.wall_s
         if event.outcome == "ran":
             self.work_s += now - began if began is not None else event.usage.wall_s
         if event.summary:
@@ -155,13 +160,20 @@ class Tally:
 
     def __init__(self) -> None:
         self.rules: dict[RuleName, RuleTally] = {}
+        self.prices: Prices | None = None
+        self._gpus: Mapping[RuleName, int] = {}
+        self._up_since: list[float] = []
 
     def take(self, event: Event, now: float) -> RuleTally | None:
         """Note an event; gives the rule that it is about."""
         match event:
             case BuildStarted():
+                self.prices, self._gpus = event.prices, event.gpus
                 for name in event.rules:
                     self._rule(name)
+                return None
+            case ServiceReady():
+                self._up_since.append(now - event.seconds)
                 return None
             case ShardsKnown():
                 rule = self._rule(event.rule)
@@ -200,6 +212,21 @@ class Tally:
     def complete(self) -> bool:
         """All actions of all rules are known."""
         return all(rule.n is not None for rule in self.rules.values())
+
+    def cost(self, now: float) -> float | None:
+        """What has been spent by now, None without prices: time of actions and servers, and requests that were sent.
+
+        The manifest says the same when the build is over, but for requests of actions that are still at it.
+        """
+        if (prices := self.prices) is None:
+            return None
+        total = sum(price.of_service(prices, now - since) for since in self._up_since)
+        for rule in self.rules.values():
+            seconds = rule.busy_s + sum(now - began for began in rule.running.values())
+            total += price.of_action(prices, seconds, self._gpus.get(rule.name, 0))
+            sent = (rule.requests[name] for name in ("sent", "input_tokens", "output_tokens"))
+            total += price.of_requests(prices, *sent)
+        return total
 
     def in_progress(self) -> list[RuleTally]:
         return [rule for rule in self.rules.values() if rule.running]

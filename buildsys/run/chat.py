@@ -23,8 +23,8 @@ from buildsys.run.replies import Reply, ReplyLog
 
 Build = Callable[[list[tuple[Record, list[Any]]]], list[dict[str, Any] | None]]
 """(record, decoded replies so far) of every conversation -> the next request of each, None where it is over."""
-Progress = Callable[[int, int, int, int], None]
-"""done, total, sent: requests. output_tokens: of the replies to those sent. Totals since `answer` was called."""
+Progress = Callable[[int, int, int, int, int], None]
+"""done, total, sent: requests. output_tokens, input_tokens: of those sent. Totals since `answer` was called."""
 
 PROGRESS_S: Final = 0.2
 
@@ -98,9 +98,12 @@ class ChatEngine:
         build: Build,
         endpoint: Endpoint,
         samples: int = 1,
-        on_progress: Progress = lambda done, total, sent, output_tokens: None,
+        on_progress: Progress = lambda *counts: None,
+        on_end: Callable[[tuple[Asked, ...]], object] = lambda requests: None,
     ) -> Answered:
-        """Every record's conversation, held `samples` times. Blocks; `on_progress` is called in the caller's thread.
+        """Every record's conversation, held `samples` times. Blocks; callbacks are called in the caller's thread.
+
+        on_end: gets the requests that were made, also where this raises.
 
         Raises BuildError where a request can't be made or stays without an answer, Cancelled after `cancel`. Replies
         that came are in the log in any case, so the same call goes on where this one ended.
@@ -116,7 +119,8 @@ class ChatEngine:
         finally:
             with self._lock:
                 self._calls.discard(call)
-        requests = tuple(asked for c in conversations for asked in c.asked)
+            requests = tuple(asked for c in conversations for asked in c.asked)
+            on_end(requests)
         return Answered(tuple(c.row() for c in conversations), call.n_sent, len(requests) - call.n_sent, requests)
 
     def cancel(self) -> None:
@@ -147,15 +151,19 @@ class ChatEngine:
             asks = [(c, c.ask(body, call.endpoint.identity)) for c, body in zip(live, bodies, strict=True)]
             going_on = [(c, ask) for c, ask in asks if ask]
             call.n_total += len(going_on) - (len(live) if first else 0)
-            settled = self._settle_all(call, [ask for _, ask in going_on])
-            live = [c for (c, _), (reply, sent) in zip(going_on, settled, strict=True) if c.take(reply, sent)]
+            settled: _Settled = {}
+            try:
+                self._settle_all(call, [ask for _, ask in going_on], settled)
+            finally:
+                live = [c for n, (c, _) in enumerate(going_on) if n in settled and c.take(*settled[n])]
+                for n, words in call.unanswered.items():
+                    going_on[n][0].miss(call.endpoint.url, words)
             first = False
         if call.cancelled:
             raise Cancelled
 
-    def _settle_all(self, call: _Call, asks: list[Ask]) -> list[tuple[Reply, bool]]:
+    def _settle_all(self, call: _Call, asks: list[Ask], settled: _Settled) -> None:
         """A reply for each request, and whether this call sent it; the log first, then the server."""
-        settled: dict[int, tuple[Reply, bool]] = {}
         for n, ask in enumerate(asks):
             if known := self._known(ask.key):
                 call.note_known(known)
@@ -167,7 +175,6 @@ class ChatEngine:
             call.report()
         if call.failures:
             raise call.error(call.failures[-1])
-        return [settled[n] for n in range(len(asks))]
 
     def _known(self, key: str) -> Reply | None:
         reply = self._replies.get(key)
@@ -221,6 +228,7 @@ class ChatEngine:
                 try:
                     settled[n] = await self._settle(call, host, ask)
                 except _Trouble as trouble:
+                    call.unanswered[n] = trouble.words
                     call.note_failed(trouble)
 
         # No more tasks than can be in flight: a task a request would be gigabytes where there are millions.
@@ -361,8 +369,10 @@ class _Call:
     n_done: int = 0
     n_sent: int = 0
     n_output_tokens: int = 0
+    n_input_tokens: int = 0
     n_good: int = 0
     failures: list[_Trouble] = field(default_factory=list)
+    unanswered: dict[int, str] = field(default_factory=dict)
     n_failed_in_a_row: int = 0
     last_error: str = ""
     n_last_error: int = 0
@@ -385,7 +395,9 @@ class _Call:
         if reply.kind == "reply":
             self.n_good += 1
             if sent:
-                self.n_output_tokens += max(0, tokens_of(chat_content(reply.body) or {}, "completion_tokens"))
+                content = chat_content(reply.body) or {}
+                self.n_output_tokens += max(0, tokens_of(content, "completion_tokens"))
+                self.n_input_tokens += max(0, tokens_of(content, "prompt_tokens"))
             return
         self._count_error(reply)
         if not self.n_good and self.n_last_error >= self.alike:
@@ -402,7 +414,7 @@ class _Call:
             raise _Trouble(f"{self.n_failed_in_a_row} requests in a row stayed without an answer", trouble.words)
 
     def report(self) -> None:
-        self.on_progress(self.n_done, self.n_total, self.n_sent, self.n_output_tokens)
+        self.on_progress(self.n_done, self.n_total, self.n_sent, self.n_output_tokens, self.n_input_tokens)
 
     def error(self, trouble: _Trouble) -> BuildError:
         facts = [*trouble.facts, ("server", self.endpoint.url), ("it said", trouble.words)]

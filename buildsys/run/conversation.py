@@ -78,8 +78,8 @@ class Row:
 class Asked:
     """One request of a call, for the manifest. sent: by this call, else it was in the log (or another call sent it).
 
-    started: seconds since 1970. prompt_tokens, output_tokens: -1 where the server did not say. error: its words, in a
-    refusal.
+    status: 0 where it stayed without an answer. started: seconds since 1970, 0 where that is not known. prompt_tokens,
+    output_tokens: -1 where the server did not say. error: its words, in a refusal or instead of an answer.
     """
 
     key: str
@@ -155,6 +155,28 @@ class Conversation:
         self.heard.append(content)
         self._raw.append(reply.body)
         return True
+
+    def miss(self, endpoint: str, words: str) -> None:
+        """Note that the last request stayed without an answer, and what the server said instead."""
+        self.asked.append(
+            Asked(
+                key=self._keys[-1],
+                record_id=self.record_id,
+                sample=self.sample,
+                turn=len(self._keys) - 1,
+                sent=True,
+                status=0,
+                started=0.0,
+                seconds=0.0,
+                endpoint=endpoint,
+                model="",
+                system_fingerprint="",
+                finish_reason="",
+                prompt_tokens=-1,
+                output_tokens=-1,
+                error=words,
+            )
+        )
 
     def row(self) -> Row:
         return Row(self.record_id, self.record, self.sample, tuple(self._raw), self._error)

@@ -88,6 +88,7 @@ class Graph:
         self.rules = declared.rules
         self.services = declared.services
         self.keeping = declared.keeping
+        self.prices = declared.prices
         self.order: tuple[RuleName, ...] = tuple(_ordered(self))
         self.origins: dict[RuleName, Origin | None] = {}
         for name in self.order:

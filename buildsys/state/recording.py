@@ -13,8 +13,20 @@ from operator import attrgetter
 from typing import Any
 
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, RuleName
-from buildsys.state.rows import ActionRow, CheckRow, Context, FileRow, Hold, MetricsRow, RequestRow, ResultRow, Row
+from buildsys.model import ActionId, ActionKey, Prices, RuleName
+from buildsys.state.rows import (
+    ActionRow,
+    CheckRow,
+    Context,
+    FileRow,
+    Hold,
+    MetricsRow,
+    PricesRow,
+    RequestRow,
+    ResultRow,
+    Row,
+    ServiceRow,
+)
 
 Cells = tuple[Any, ...]
 Measured = tuple[RuleName, str, Digest]
@@ -22,6 +34,7 @@ Measured = tuple[RuleName, str, Digest]
 
 _usage = attrgetter("wall_s", "cpu_s", "max_rss", "requests_sent", "requests_reused")
 _artifact = attrgetter("path", "digest", "size", "executable", "tree")
+_prices = attrgetter(*(field.name for field in fields(Prices)))
 _request = attrgetter(*(field.name for field in fields(RequestRow)))
 
 
@@ -115,13 +128,17 @@ class Recording:
             case ActionRow():
                 who = row.run_id, row.profile, *row.action
                 cells = row.outcome, row.key, row.reason, row.started, *_usage(row.usage), row.log, row.error
-                self.tables["actions"].append((*who, *cells))
+                self.tables["actions"].append((*who, *cells, row.gpus))
             case CheckRow(verdict=verdict):
                 who = row.run_id, row.profile, *row.action
                 cells = verdict.check, verdict.key, verdict.passed, verdict.detail, verdict.wall_s
                 self.tables["checks"].append((*who, *cells))
             case FileRow():
                 self.tables["files"].append((next(self._counters.files), row.path, *row.stat, row.digest))
+            case PricesRow():
+                self.tables["prices"].append((row.run_id, *_prices(row.prices)))
+            case ServiceRow():
+                self.tables["services"].append(row)
             case RequestRow():
                 self.tables["requests"].append(_request(row))
 

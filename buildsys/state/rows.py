@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, CheckVerdict, Made, Outcome, Part, RuleName, Shard, Usage
+from buildsys.model import ActionId, ActionKey, CheckVerdict, Made, Outcome, Part, Prices, RuleName, Shard, Usage
 from buildsys.state.stats import Stat
 
 
@@ -52,7 +52,7 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class ActionRow:
-    """How one action ended in one run. key: None where it never had one (skipped, blocked)."""
+    """How one action ended in one run. key: None where it had none (skipped, blocked). gpus: it occupied."""
 
     run_id: int
     profile: str
@@ -64,6 +64,7 @@ class ActionRow:
     log: str = ""
     error: str = ""
     started: float = 0.0
+    gpus: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,23 @@ class Number(NamedTuple):
     name: str
     step: int | None
     value: float
+
+
+@dataclass(frozen=True)
+class PricesRow:
+    """What things cost in one run."""
+
+    run_id: int
+    prices: Prices
+
+
+class ServiceRow(NamedTuple):
+    """A server that a run had, from then to then."""
+
+    run_id: int
+    name: str
+    started: float
+    ended: float
 
 
 @dataclass(frozen=True)
@@ -137,7 +155,7 @@ class RequestRow:
     reused: bool = False
 
 
-Row = Context | ResultRow | MetricsRow | ActionRow | Hold | CheckRow | FileRow | RequestRow
+Row = Context | ResultRow | MetricsRow | ActionRow | Hold | CheckRow | FileRow | RequestRow | PricesRow | ServiceRow
 
 
 @dataclass(frozen=True)

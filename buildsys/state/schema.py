@@ -65,5 +65,14 @@ CREATE TABLE recorded.metrics (
     rule VARCHAR, output VARCHAR, digest VARCHAR, name VARCHAR, step BIGINT, value DOUBLE);
 """
 
-MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS)
+_PRICES: Final = """
+-- The columns are those of model.Prices, in its order.
+CREATE TABLE recorded.prices (
+    run_id INTEGER, request DOUBLE, input_token DOUBLE, output_token DOUBLE, action_hour DOUBLE, service_hour DOUBLE,
+    gpu_hour DOUBLE, currency VARCHAR);
+CREATE TABLE recorded.services (run_id INTEGER, name VARCHAR, started DOUBLE, ended DOUBLE);
+ALTER TABLE recorded.actions ADD COLUMN gpus INTEGER;
+"""
+
+MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

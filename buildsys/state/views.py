@@ -25,30 +25,45 @@ GROUP BY ALL;
 """
 
 _HISTORY: Final = """
+-- What things cost is said at the prices that the run had (plan/price says the same); NULL where it had none.
+CREATE OR REPLACE VIEW requests AS
+SELECT r.run_id, r.profile, r.rule, r.shard, r.record_id, r.sample, r.model, r.identity, r.endpoint, r.finish_reason,
+    r.prompt_tokens, r.output_tokens, r.wall_s, r.status, r.error, r.reused, r.key,
+    CASE WHEN r.reused OR r.status = 0 THEN 0 ELSE 1 END * (p.request + greatest(r.prompt_tokens, 0) * p.input_token
+        + greatest(r.output_tokens, 0) * p.output_token) AS cost
+FROM recorded.requests r LEFT JOIN recorded.prices p USING (run_id);
+
+CREATE OR REPLACE VIEW actions AS
+SELECT a.run_id, a.profile, a.rule, a.shard, a.outcome, a.key, a.reason,
+    make_timestamp((a.started * 1e6)::BIGINT) AS started, a.wall_s, a.cpu_s, a.max_rss, a.requests_sent,
+    a.requests_reused, a.log, a.error, coalesce(a.gpus, 0) * a.wall_s AS gpu_s,
+    a.wall_s / 3600 * (p.action_hour + coalesce(a.gpus, 0) * p.gpu_hour) + coalesce(q.cost, 0) AS cost
+FROM recorded.actions a
+LEFT JOIN recorded.prices p USING (run_id)
+LEFT JOIN (SELECT run_id, profile, rule, shard, sum(cost) AS cost FROM requests GROUP BY ALL) q
+    USING (run_id, profile, rule, shard);
+
 CREATE OR REPLACE VIEW runs AS
 SELECT r.run_id, r.profile, r.command, r.targets, r.overrides, e.outcome,
     make_timestamp((r.started * 1e6)::BIGINT) AS started, make_timestamp((e.ended * 1e6)::BIGINT) AS ended,
-    e.ended - r.started AS wall_s, coalesce(a.n_ran, 0) AS n_ran, coalesce(a.n_failed, 0) AS n_failed
+    e.ended - r.started AS wall_s, coalesce(a.n_ran, 0) AS n_ran, coalesce(a.n_failed, 0) AS n_failed,
+    coalesce(s.service_s, 0) AS service_s,
+    coalesce(a.cost, 0) + coalesce(s.service_s, 0) / 3600 * p.service_hour AS cost, p.currency
 FROM recorded.runs r
 LEFT JOIN recorded.ends e USING (run_id)
+LEFT JOIN recorded.prices p USING (run_id)
 LEFT JOIN (
-    SELECT run_id, count(*) FILTER (outcome = 'ran') AS n_ran, count(*) FILTER (outcome = 'failed') AS n_failed
-    FROM recorded.actions GROUP BY run_id
+    SELECT run_id, sum(ended - started) AS service_s FROM recorded.services GROUP BY run_id
+) s USING (run_id)
+LEFT JOIN (
+    SELECT run_id, count(*) FILTER (outcome = 'ran') AS n_ran, count(*) FILTER (outcome = 'failed') AS n_failed,
+        sum(cost) AS cost
+    FROM actions GROUP BY run_id
 ) a USING (run_id)
 ORDER BY r.run_id;
 
-CREATE OR REPLACE VIEW actions AS
-SELECT run_id, profile, rule, shard, outcome, key, reason, make_timestamp((started * 1e6)::BIGINT) AS started,
-    wall_s, cpu_s, max_rss, requests_sent, requests_reused, log, error
-FROM recorded.actions;
-
 CREATE OR REPLACE VIEW checks AS
 SELECT run_id, profile, rule, shard, name, passed, detail, key, wall_s FROM recorded.checks;
-
-CREATE OR REPLACE VIEW requests AS
-SELECT run_id, profile, rule, shard, record_id, sample, model, identity, endpoint, finish_reason, prompt_tokens,
-    output_tokens, wall_s, status, error, reused, key
-FROM recorded.requests;
 
 -- Each run has the metrics of the results that it made, took or left in place; also of those that failed a check.
 CREATE OR REPLACE VIEW metrics AS

@@ -171,6 +171,9 @@ def test_replies_of_an_action_that_fails_are_counted_and_kept(chat: Space, serve
     server.plan = lambda asked: refusing if asked.prompt.endswith(" 31") else Answer()
     assert chat.build("replies").failed == ["replies[3]"]
     assert sql(chat.root, "SELECT sum(requests_sent) FROM actions").rows == [(N - 1,)]
+    failed = sql(chat.root, "SELECT record_id, status, error FROM requests WHERE error <> ''").rows
+    assert failed == [("r31", 0, "401: your key has expired")]
+    assert sql(chat.root, "SELECT count(*) FROM requests").rows == [(N,)]
     server.plan = lambda asked: Answer()
     assert chat.build("replies").outcome == "done"
     assert len(server.asked) == N + 1
@@ -198,3 +201,14 @@ def test_only_replies_that_no_result_rests_on_are_ever_removed_and_only_on_reque
     configure(chat, server, temperature=0.9)
     chat.build(force=["replies"])
     assert len(server.asked) == n_paid + N
+
+
+def test_a_run_costs_what_it_sent(chat: Space) -> None:
+    prices = "request = 0.5\ninput_token = 0.25\noutput_token = 1\ncurrency = 'EUR'"
+    chat.write("rules/price.toml", f"[price]\n{prices}\n")
+    chat.build()
+    paid = N * (0.5 + 3 * 0.25 + 7)
+    assert sql(chat.root, "SELECT cost, currency FROM runs").rows == [(paid, "EUR")]
+    chat.replace("scripts/gen.py", 'return {"model": "m",', 'return {"model": "m", **{},')
+    assert "replies[3]" in chat.build().ran
+    assert sql(chat.root, "SELECT cost FROM runs ORDER BY run_id").rows == [(paid,), (0,)]

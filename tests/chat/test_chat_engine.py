@@ -175,8 +175,8 @@ def test_a_conversation_goes_on_until_the_script_has_enough(engine):
     assert server.prompts == ["q1", "q2", "answer to q1, really?"]
     assert [len(row.replies) for row in answered.rows] == [2, 1]
     assert [(asked.record_id, asked.turn) for asked in answered.requests] == [("r1", 0), ("r1", 1), ("r2", 0)]
-    assert progress[0] == (0, 2, 0, 0)
-    assert progress[-1] == (3, 3, 3, 21)
+    assert progress[0] == (0, 2, 0, 0, 0)
+    assert progress[-1] == (3, 3, 3, 21, 9)
     assert lines(again) == lines(answered)
 
 
@@ -224,7 +224,7 @@ def test_progress_is_told_in_the_callers_thread(engine):
     assert {thread for thread, _ in told} == {threading.current_thread()}
     counts = [count for _, count in told]
     assert counts == sorted(counts)
-    assert {(0, 4, 0, 0), (2, 4, 2, 14), (4, 4, 4, 28)} <= set(counts)
+    assert {(0, 4, 0, 0, 0), (2, 4, 2, 14, 6), (4, 4, 4, 28, 12)} <= set(counts)
 
 
 def test_cancel_ends_what_runs_and_keeps_what_came(engine):

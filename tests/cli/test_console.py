@@ -20,11 +20,13 @@ from buildsys.model import (
     Event,
     Notice,
     Outcome,
+    Prices,
     RequestsAnswered,
     RuleName,
     ServiceReady,
     Shard,
     ShardsKnown,
+    Usage,
 )
 
 TRACEBACK = """error: KeyError: 'reasoning'
@@ -257,3 +259,16 @@ def test_a_stream_that_nobody_reads_ends_no_build():
         console(Notice("info", "two"))
         console(BuildFinished(1, "done", 1, {"ran": 1}))
     assert gone.n_tries == 1
+
+
+def test_money_is_told_where_prices_are_declared(told):
+    prices = Prices(request=0.5, action_hour=36.0, service_hour=360.0, gpu_hour=36.0, currency="EUR")
+    action = action_of("replies")
+    told(BuildStarted("buildsys build", (), (action.rule,), prices, {action.rule: 2}), ShardsKnown(action.rule, 1))
+    told(ServiceReady("verifier", "http://127.0.0.1:1", 0.0), ActionStarted(action, ""))
+    told(RequestsAnswered(action, 3, 4, 3, 0))
+    told.now = 10.0
+    told.console.refresh()
+    assert told.lines[-1].endswith(" · 2.80 EUR so far")
+    told(ActionFinished(action, "ran", "", Usage(wall_s=10.0)), BuildFinished(1, "done", 10.0, {"ran": 1}))
+    assert " in 10 s · 2.80 EUR · run 1" in told.lines[-1]
