@@ -545,14 +545,16 @@ class Build:
         return None
 
     def _tidy(self) -> None:
-        """After a valid build of everything: what nothing makes any more holds no longer, and goes."""
+        """After a valid build of everything: what nothing makes any more holds no longer, and goes.
+
+        Also where nothing else is to be done: one that failed, or was of some targets, leaves what it made obsolete.
+        """
         gone = obsolete(self._past, self._graph, self._wanted, self._outcomes)
         if gone:
             self._open_workshop()
             self._recorder.ask(lambda manifest: manifest.release(self._graph.profile, gone))
-        if self._workshop:
-            kept = paths_kept(self._past, self._paths, gone, self._outcomes)
-            tidy(self._past, kept, self._files, self._store, self._ephemeral, self._tell_left)
+        kept = paths_kept(self._past, self._paths, gone, self._outcomes)
+        tidy(self._past, kept, self._files, self._store, self._ephemeral, self._tell_left)
 
     def _tell_left(self, path: str) -> None:
         text = f"{path} is made by no rule any more, and is not in the store as it is: it is left"

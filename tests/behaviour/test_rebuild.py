@@ -160,3 +160,13 @@ def test_only_what_a_target_needs_is_built(pipe: Space) -> None:
     pipe.replace("data/source.txt", "line 5\n", "line five\n")
     assert pipe.build("upper[1]").ran == ["split", "upper[1]"]
     assert pipe.build("build/default/count/2.txt").ran == ["count[2]", "upper[2]"]
+
+
+def test_what_a_build_of_some_targets_made_obsolete_goes_with_the_next_of_everything(pipe: Space) -> None:
+    pipe.replace("rules/pipe.toml", "build/{profile}/total.txt", "build/{profile}/sum.txt")
+    assert pipe.build("total").restored == []
+    assert (pipe.root / "build/default/total.txt").exists()
+    built = pipe.build()
+    assert (built.outcome, built.ran, built.restored) == ("done", [], [])
+    assert not (pipe.root / "build/default/total.txt").exists()
+    assert (pipe.root / "build/default/sum.txt").exists()

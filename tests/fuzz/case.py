@@ -367,7 +367,7 @@ FAULTS: dict[str, tuple[int, Callable[[random.Random, _Play], None]]] = {
     "edit_output": (2, _edit_output),
     "rewrite_output": (1, _rewrite_output),
     "lose_object": (3, _lose_object),
-    "spoil_object": (2, _spoil_object),
+    "spoil_object": (3, _spoil_object),
     "touch_source": (2, _touch_source),
 }
 """Name -> how often, and what is done."""

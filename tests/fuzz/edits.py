@@ -29,10 +29,10 @@ def edit_one_word(rng: random.Random, world: World) -> World:
 
 
 def mark_data(rng: random.Random, world: World) -> World:
-    """Make those fail that have this mark and read it."""
+    """Make those fail, or their checks, that have this mark and read it."""
     path = rng.choice(sorted(world.data))
     rule = _any(rng, world.rules.values())
-    mark = rule.fail if rule else "FAIL0;"
+    mark = (rule.check or rule.fail) if rule else "FAIL0;"
     return replace(world, data={**world.data, path: f"k1 {mark}\n{world.data[path]}"})
 
 
@@ -55,10 +55,14 @@ def remove_file(rng: random.Random, world: World) -> World:
 
 
 def rename_file(rng: random.Random, world: World) -> World:
+    """Another name, the same content."""
+    folder = rng.choice([*generate.SHARDED, generate.MANY, generate.MANY, generate.FOLDER])
+    names = sorted(world.files_in(folder))
+    if not names:
+        return world
+    name = rng.choice(names)
     data = dict(world.data)
-    old = rng.choice([path for path in sorted(data) if path not in generate.PLAIN] or sorted(data))
-    content = data.pop(old)
-    folder, _, name = old.rpartition("/")
+    content = data.pop(f"{folder}/{name}")
     return replace(world, data={**data, f"{folder}/{name[0]}{rng.randrange(12)}.txt": content})
 
 
@@ -142,6 +146,19 @@ def edit_param(rng: random.Random, world: World) -> World:
     return _with_other(rng, world, change)
 
 
+def retype_param(rng: random.Random, world: World) -> World:
+    """The same text, and another type."""
+
+    def change(rule: Rule) -> Rule:
+        if not rule.params or rule.kind != "run":
+            return rule
+        name = rng.choice(sorted(rule.params))
+        other = {"1": 1, "True": True, "1.0": 1.0}.get(str(rule.params[name]), "1")
+        return replace(rule, params={**rule.params, name: str(other) if rng.random() < 0.5 else other})
+
+    return _with_other(rng, world, change)
+
+
 def edit_setting(rng: random.Random, world: World) -> World:
     def change(rule: Rule) -> Rule:
         return replace(rule, settings={"s0": generate.given_value(rng, world, rule.kind)}) if rule.settings else rule
@@ -153,6 +170,15 @@ def edit_input(rng: random.Random, world: World) -> World:
     def change(rule: Rule) -> Rule:
         role = rng.choice(sorted(rule.inputs))
         return replace(rule, inputs={**rule.inputs, role: generate.source_for(rng, world, rule)})
+
+    return _with_other(rng, world, change)
+
+
+def reorder_inputs(rng: random.Random, world: World) -> World:
+    """Of a command these are its words, for a function it makes no difference but in its text."""
+
+    def change(rule: Rule) -> Rule:
+        return replace(rule, inputs=dict(rng.sample(list(rule.inputs.items()), len(rule.inputs))))
 
     return _with_other(rng, world, change)
 
@@ -186,7 +212,7 @@ SOURCE_EDITS: dict[str, tuple[int, Edit]] = {
     "add_shard": (3, add_shard),
     "add_file": (2, add_file),
     "remove_file": (2, remove_file),
-    "rename_file": (2, rename_file),
+    "rename_file": (3, rename_file),
     "edit_config": (3, edit_config),
     "edit_overlay": (1, edit_overlay),
     "reorder_config": (1, reorder_config),
@@ -199,8 +225,10 @@ SOURCE_EDITS: dict[str, tuple[int, Edit]] = {
     "add_rule": (2, add_rule),
     "remove_rule": (2, remove_rule),
     "rename_rule": (1, rename_rule),
-    "edit_param": (3, edit_param),
+    "edit_param": (4, edit_param),
+    "retype_param": (2, retype_param),
     "edit_setting": (2, edit_setting),
+    "reorder_inputs": (2, reorder_inputs),
     "edit_input": (2, edit_input),
     "rename_output": (2, rename_output),
     "move_output": (2, move_output),

@@ -44,7 +44,8 @@ def line(rng: random.Random) -> str:
 
 
 def value(rng: random.Random) -> Value:
-    return rng.choice([rng.randint(0, 3), f"word {rng.randint(0, 3)}", rng.random() < 0.5, 1.0, 1e-5, [1, 2], [2, 1]])
+    """Some differ in their type alone."""
+    return rng.choice([0, 1, 2, "1", "word 1", "word 2", True, False, "True", 1.0, "1.0", 1e-5, [1, 2], [2, 1]])
 
 
 def other_value(rng: random.Random, before: Value) -> Value:
@@ -53,7 +54,7 @@ def other_value(rng: random.Random, before: Value) -> Value:
         return not before
     if isinstance(before, list):
         return rng.choice([[1, 2], [2, 1], [3]])
-    return rng.choice({int: [0, 1, 2, 3], str: ["word 0", "word 1", "word 2"], float: [1.0, 1e-5, 2.5]}[type(before)])
+    return rng.choice({int: [0, 1, 2, 3], str: ["1", "word 1", "word 2"], float: [1.0, 1e-5, 2.5]}[type(before)])
 
 
 def shard_name(rng: random.Random) -> str:
@@ -101,7 +102,7 @@ def _rule(rng: random.Random, world: World, name: str) -> Rule:
         each=each,
         params={name: given_value(rng, world, kind) for name in names},
         settings={"s0": given_value(rng, world, kind)} if kind != "cat" and rng.random() < 0.4 else {},
-        check=f"BAD{rng.randrange(_N_MARKS)};" if outputs[0].form == "table" and rng.random() < 0.4 else "",
+        check=f"BAD{rng.randrange(_N_MARKS)};" if outputs[0].form == "table" and rng.random() < 0.5 else "",
         file=rng.randrange(2),
         default=rng.random() < 0.9,
     )
@@ -113,13 +114,13 @@ def given_value(rng: random.Random, world: World, kind: str) -> Value:
     keys = [key for key, one in world.config.items() if kind == "run" or isinstance(one, (int, str, list))]
     if keys and rng.random() < 0.5:
         return f"${rng.choice(keys)}"
-    return value(rng) if kind == "run" else rng.choice([1, 2, "a b", "it's", [1, 2]])
+    return value(rng) if kind == "run" else rng.choice([1, "1", "a b", "it's", [1, 2]])
 
 
 def _outputs(rng: random.Random, rule: str, kind: str, is_origin: bool, has_each: bool) -> Iterator[Output]:
     for n in range(1 if kind == "cat" else rng.randint(1, 2)):
         sharded = has_each or (is_origin and n == 0)
-        form = "text" if kind == "cat" or (is_origin and n == 0) else rng.choice(("text", "text", "table", "folder"))
+        form = "text" if kind == "cat" or (is_origin and n == 0) else rng.choice(("text", "table", "table", "folder"))
         yield Output(f"o{n}", rule, f"a{n}", form, sharded)
 
 

@@ -46,7 +46,7 @@ def in_process(*, workers: bool, manifest: bool) -> Iterator[Counter[Who]]:
         return memory.setdefault(state, MemoryManifest(state))
 
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(resolve, "parse", _parse))
+        stack.enter_context(mock.patch.object(resolve, "parse", parse_once))
         if workers:
             stack.enter_context(mock.patch.object(workshop, "Workers", partial(InlineWorkers, called)))
         if manifest:
@@ -54,7 +54,7 @@ def in_process(*, workers: bool, manifest: bool) -> Iterator[Counter[Who]]:
         yield called
 
 
-_parse = lru_cache(1024)(resolve.parse)
+parse_once = lru_cache(1024)(resolve.parse)
 """It depends on its arguments alone, and takes half of the time that is left."""
 
 
@@ -150,7 +150,7 @@ class MemoryManifest:
         self._n_runs = 0
         self._results: dict[ActionKey, ResultRow] = {}
         self._holds: dict[tuple[str, ActionId], Hold] = {}
-        self._places: dict[str, set[str]] = {}
+        self._places: dict[str, dict[str, set[Digest]]] = {}
         self._contexts: dict[Digest, tuple[Part, ...]] = {}
         self._verdicts: dict[Digest, bool] = {}
         self._files: dict[str, KnownRow] = {}
@@ -174,8 +174,13 @@ class MemoryManifest:
     def short_keys(self) -> set[int]:
         return {short_key(key) for key in self._results}
 
-    def places(self, profile: str) -> list[str]:
-        return sorted(self._places.get(profile, ()))
+    def places(self, profile: str) -> dict[str, set[Digest]]:
+        others = [hold for (held_under, _), hold in self._holds.items() if held_under != profile]
+        taken = {made.artifact.path for hold in others for made in hold.outputs}
+        return {path: digests for path, digests in self._places.get(profile, {}).items() if path not in taken}
+
+    def profiles(self) -> list[str]:
+        return sorted({profile for profile, _ in self._holds})
 
     def context(self, context: Digest) -> tuple[Part, ...]:
         return self._contexts.get(context, ())
@@ -200,8 +205,9 @@ class MemoryManifest:
                     self._results[row.key] = row
                 case Hold():
                     self._holds[row.profile, row.action] = row
-                    paths = {made.artifact.path for made in row.outputs}
-                    self._places.setdefault(row.profile, set()).update(paths)
+                    places = self._places.setdefault(row.profile, {})
+                    for made in row.outputs:
+                        places.setdefault(made.artifact.path, set()).add(made.artifact.digest)
                 case Context():
                     self._contexts[row.context] = row.parts
                 case CheckRow(verdict=verdict):
