@@ -142,29 +142,39 @@ SELECT m.run_id, m.profile, m.rule, m.shard, c.kind, c.name, c.path, CASE WHEN c
 FROM made m JOIN recorded.contexts c USING (context);
 
 -- consumer read an output of producer, by digest (an ephemeral output counts by the key of its action). Of several
--- results with those bytes, the one that holds now, else the newest.
+-- results with those bytes, the one that holds now under the profile, else under another one, else the newest.
 CREATE OR REPLACE VIEW recorded.links AS
 WITH makers AS (
-    SELECT h.rule, h.shard, h.result_id, r.key, max(h.hold_id IN (SELECT hold_id FROM recorded.current)) AS holds
+    SELECT h.profile, h.rule, h.shard, h.result_id, r.key,
+        max(h.hold_id IN (SELECT hold_id FROM recorded.current)) AS holds
     FROM recorded.holds h JOIN recorded.results r USING (result_id) GROUP BY ALL
 ), given AS (
-    SELECT m.rule, m.shard, o.digest, m.result_id, m.holds FROM makers m JOIN recorded.outputs o USING (result_id)
+    SELECT m.profile, m.rule, m.shard, o.digest, m.result_id, m.holds
+    FROM makers m JOIN recorded.outputs o USING (result_id)
     UNION ALL
-    SELECT rule, shard, key, result_id, holds FROM makers
+    SELECT profile, rule, shard, key, result_id, holds FROM makers
 )
-SELECT i.result_id AS consumer,
-    coalesce(max(g.result_id) FILTER (g.holds), max(g.result_id)) AS producer
+SELECT i.result_id AS consumer, u.profile,
+    coalesce(max(g.result_id) FILTER (g.holds AND g.profile = u.profile), max(g.result_id) FILTER (g.holds),
+        max(g.result_id)) AS producer
 FROM recorded.inputs i
 JOIN given g ON g.rule = i.maker_rule AND g.shard = i.maker_shard AND g.digest = i.digest
-GROUP BY i.result_id, g.rule, g.shard, g.digest;
+CROSS JOIN (SELECT DISTINCT profile FROM recorded.runs) u
+GROUP BY i.result_id, u.profile, g.rule, g.shard, g.digest;
 
 CREATE OR REPLACE MACRO upstream(start_path) AS TABLE
 WITH RECURSIVE start AS MATERIALIZED (
-    SELECT h.result_id, h.rule, h.shard, p.name, p.path, p.digest
+    SELECT h.profile, h.result_id, h.rule, h.shard, p.name, p.path, p.digest
     FROM recorded.current h JOIN recorded.places p USING (hold_id)
     WHERE p.path = rtrim(start_path, '/') OR starts_with(p.path, rtrim(start_path, '/') || '/')
         OR starts_with(start_path, p.path || '/')
-), links AS MATERIALIZED (FROM recorded.links
+), links AS MATERIALIZED (
+    SELECT DISTINCT consumer, producer FROM recorded.links WHERE profile IN (SELECT profile FROM start)
+), now AS MATERIALIZED (
+    -- Where an input is under the profile that was asked about: it may have been read at the place of another one.
+    SELECT h.rule, h.shard, parse_filename(p.path) AS file, p.digest, any_value(p.path) AS path
+    FROM recorded.current h JOIN recorded.places p USING (hold_id)
+    WHERE h.profile IN (SELECT profile FROM start) GROUP BY ALL
 ), reached(result_id, depth) USING KEY (result_id) AS (
     SELECT DISTINCT result_id, 0 FROM start
     UNION
@@ -175,8 +185,11 @@ WITH RECURSIVE start AS MATERIALIZED (
     SELECT 0 AS depth, 'artifact' AS kind, rule, shard, name, path, digest, NULL::VARCHAR AS value FROM start
     UNION ALL
     SELECT n.depth + 1, CASE WHEN i.maker_rule IS NULL THEN 'source' ELSE 'artifact' END,
-        coalesce(i.maker_rule, r.rule), coalesce(i.maker_shard, r.shard), i.name, i.path, i.digest, NULL
+        coalesce(i.maker_rule, r.rule), coalesce(i.maker_shard, r.shard), i.name, coalesce(w.path, i.path), i.digest,
+        NULL
     FROM reached n JOIN recorded.results r USING (result_id) JOIN recorded.inputs i USING (result_id)
+    LEFT JOIN now w ON w.rule = i.maker_rule AND w.shard = i.maker_shard AND w.digest = i.digest
+        AND w.file = parse_filename(i.path)
     UNION ALL
     SELECT used.depth + 1, c.kind, used.rule, '', c.name, c.path, CASE WHEN c.kind = 'code' THEN c.value END,
         CASE WHEN c.kind <> 'code' THEN c.value END
@@ -190,36 +203,43 @@ SELECT min(depth) AS depth, kind, rule, CASE WHEN min(shard) = max(shard) THEN m
 FROM found GROUP BY kind, rule, name, path, digest, value
 ORDER BY depth, kind, rule, shard, name, path;
 
+-- By what holds, profile by profile: what an action read is what its maker holds now under the same profile, whichever
+-- profile it was read under, and whatever it held then.
 CREATE OR REPLACE MACRO downstream(start_path) AS TABLE
 WITH RECURSIVE places AS MATERIALIZED (
-    SELECT h.result_id, h.rule, h.shard, p.name, p.path, p.digest
+    SELECT h.hold_id, h.profile, h.rule, h.shard, p.name, p.path, p.digest
     FROM recorded.current h JOIN recorded.places p USING (hold_id)
 ), reads AS MATERIALIZED (
-    SELECT DISTINCT i.result_id, i.path FROM recorded.current h JOIN recorded.inputs i USING (result_id)
-), links AS MATERIALIZED (
-    SELECT DISTINCT r.result_id AS consumer, p.result_id AS producer FROM reads r JOIN places p USING (path)
+    SELECT h.hold_id, i.path, NULL::BIGINT AS producer
+    FROM recorded.current h JOIN recorded.inputs i USING (result_id) WHERE i.maker_rule IS NULL
+    UNION
+    SELECT h.hold_id, p.path, p.hold_id
+    FROM recorded.current h JOIN recorded.inputs i USING (result_id)
+    JOIN places p ON p.profile = h.profile AND p.rule = i.maker_rule AND p.shard = i.maker_shard
+        AND parse_filename(p.path) = parse_filename(i.path)
 ), start AS (
-    SELECT result_id FROM reads
+    SELECT hold_id FROM reads
     WHERE path = rtrim(start_path, '/') OR starts_with(path, rtrim(start_path, '/') || '/')
         OR starts_with(start_path, path || '/')
     UNION
-    SELECT h.result_id FROM recorded.current h JOIN recorded.results r USING (result_id)
+    SELECT h.hold_id FROM recorded.current h JOIN recorded.results r USING (result_id)
     JOIN recorded.contexts c USING (context)
     WHERE c.path = start_path OR starts_with(c.path, start_path || '.')
-), reached(result_id, depth) USING KEY (result_id) AS (
-    SELECT result_id, 1 FROM start
+), reached(hold_id, depth) USING KEY (hold_id) AS (
+    SELECT hold_id, 1 FROM start
     UNION
-    SELECT l.consumer, min(r.depth) + 1 FROM reached r JOIN links l ON l.producer = r.result_id
-    WHERE NOT EXISTS (FROM recurring.reached known WHERE known.result_id = l.consumer)
-    GROUP BY l.consumer
+    SELECT l.hold_id, min(r.depth) + 1 FROM reached r JOIN reads l ON l.producer = r.hold_id
+    WHERE NOT EXISTS (FROM recurring.reached known WHERE known.hold_id = l.hold_id)
+    GROUP BY l.hold_id
 )
 SELECT DISTINCT n.depth, 'artifact' AS kind, p.rule, p.shard, p.name, p.path, p.digest, NULL::VARCHAR AS value
-FROM reached n JOIN places p USING (result_id)
+FROM reached n JOIN places p USING (hold_id)
 ORDER BY n.depth, p.rule, p.shard, p.name, p.path;
 """
 
 _COMPARE: Final = """
--- What held at the end of a run, as comparable facts; the profile is taken out of the paths.
+-- What held at the end of a run, as comparable facts. The profile is taken out of the paths: out of an output's the one
+-- that it is of, out of an input's the one under which it was read.
 CREATE OR REPLACE MACRO recorded.facts_of(of_run) AS TABLE
 WITH held AS (
     SELECT h.profile, h.rule, h.shard, h.result_id, h.hold_id FROM recorded.holds h
@@ -227,8 +247,9 @@ WITH held AS (
         SELECT max(b.hold_id) FROM recorded.holds b JOIN recorded.runs r ON r.run_id = of_run AND r.profile = b.profile
         WHERE b.run_id <= of_run GROUP BY b.rule, b.shard)
 ), facts AS (
-    SELECT h.profile, h.rule, h.shard, 'input' AS kind, i.name, i.path, i.digest AS value
-    FROM held h JOIN recorded.inputs i USING (result_id)
+    SELECT m.profile, h.rule, h.shard, 'input' AS kind, i.name, i.path, i.digest AS value
+    FROM held h JOIN recorded.inputs i USING (result_id) JOIN recorded.results r USING (result_id)
+    JOIN recorded.runs m ON m.run_id = r.run_id
     UNION ALL
     SELECT h.profile, h.rule, h.shard, 'output', p.name, p.path, p.digest
     FROM held h JOIN recorded.places p USING (hold_id)
@@ -236,6 +257,11 @@ WITH held AS (
     SELECT DISTINCT h.profile, h.rule, '', c.kind, c.name, c.path, c.value
     FROM held h JOIN recorded.results r USING (result_id) JOIN recorded.contexts c USING (context)
     WHERE c.kind <> 'output'
+    UNION ALL
+    SELECT h.profile, h.rule, h.shard, 'metric', m.name, p.path, arg_max(m.value, coalesce(m.step, 0))::VARCHAR
+    FROM held h JOIN recorded.places p USING (hold_id)
+    JOIN recorded.metrics m ON m.rule = h.rule AND m.output = p.name AND m.digest = p.digest
+    WHERE m.name IS NOT NULL GROUP BY ALL
 )
 SELECT rule, shard, kind, name, replace('/' || path, '/' || profile || '/', '/{profile}/')[2:] AS path,
     string_agg(DISTINCT value, ' | ' ORDER BY value) AS value
@@ -245,6 +271,7 @@ CREATE OR REPLACE MACRO compare(run_a, run_b) AS TABLE
 SELECT rule, shard, kind, name, path, one.value AS a, other.value AS b
 FROM recorded.facts_of(run_a) one FULL JOIN recorded.facts_of(run_b) other USING (rule, shard, kind, name, path)
 WHERE one.value IS DISTINCT FROM other.value
+    AND (kind <> 'metric' OR (one.value IS NOT NULL AND other.value IS NOT NULL))
 ORDER BY rule, shard, kind, name, path;
 """
 
