@@ -156,6 +156,17 @@ A mark is doubled to be itself. At the start of a text `$$x` is the text `$x`, a
 `@` are themselves. In paths and commands `{{` and `}}` are braces; in params and settings all braces are themselves.
 
 Paths start at the project's folder. An input may lie elsewhere, an output and a script may not.
+
+## Profiles
+
+`buildsys build --profile sampled` lays the overlay `CONFIG.sampled.toml` (`.yaml`, `.json`, as the config itself) over
+each config that has one beside it; at least one has to. An overlay gives other values to keys that the config has:
+tables are merged, all else is replaced, and a value keeps its type, but an integer will do for a number. `default` is
+the config as it is written. `--set KEY=VALUE` does the same to one key for one build: a value of TOML, else a text.
+
+Outputs whose paths hold `{profile}` lie side by side, and what is equal under two profiles is made once. An output
+without it is one for all profiles: another profile may make it only where its action has the same key as under
+`default`.
 """
 
 _RULE_NAMES = """\

@@ -110,6 +110,59 @@ def test_a_profile_may_come_as_yaml_or_json_beside_such_a_config(words):
     assert words.read("build/quiet/shout/0.txt") == "A\nB\n-"
 
 
+# ---------------------------------------------------------------- what SQL says of two profiles
+
+
+def compared(words: Space, run_a: int, run_b: int) -> list[tuple[str, ...]]:
+    """(rule, shard, kind, name) of all that differs, and the two values where people can read them."""
+    rows = sql(words.root, f"FROM compare({run_a}, {run_b})").rows
+    return [
+        (rule, shard, kind, name, *((a, b) if kind == "param" else ())) for rule, shard, kind, name, _, a, b in rows
+    ]
+
+
+def test_compare_tells_two_profiles_apart_by_what_one_of_them_says_otherwise(words):
+    words.build()
+    words.build(profile="quiet")
+    assert compared(words, 1, 2) == [
+        ("shout", "", "param", "mark", "'!' (str)", "'.' (str)"),
+        ("shout", "0", "output", "loud"),
+        ("shout", "1", "output", "loud"),
+        ("shout", "2", "output", "loud"),
+    ]
+
+
+def test_compare_tells_what_an_edit_changed_in_one_profile(words):
+    words.build(profile="quiet")
+    words.build()
+    words.write("configs/all.quiet.toml", 'cap = 4\n[style]\nmark = "."\n')
+    words.build(profile="quiet")
+    assert compared(words, 1, 3) == [
+        ("cut", "", "output", "part"),
+        ("cut", "", "param", "cap", "6 (int)", "4 (int)"),
+        ("shout", "2", "input", "part"),
+        ("shout", "2", "output", "loud"),
+    ]
+    assert compared(words, 2, 2) == []
+
+
+def test_lineage_is_that_of_the_profile_though_results_are_shared(words):
+    words.write("configs/all.quiet.toml", "cap = 60\n")
+    words.build()
+    assert words.build(profile="quiet").restored == SHOUT
+    caps = "SELECT value FROM upstream('build/{}/shout/1.txt') WHERE name = 'cap'"
+    assert sql(words.root, caps.format("default")).rows == [("6 (int)",)]
+    assert sql(words.root, caps.format("quiet")).rows == [("60 (int)",)]
+    paths = "SELECT path FROM upstream('build/quiet/shout/1.txt') WHERE kind IN ('artifact', 'source') ORDER BY depth"
+    assert sql(words.root, paths).rows == [
+        ("build/quiet/shout/1.txt",),
+        ("build/quiet/cut/1.txt",),
+        ("data/lines.txt",),
+    ]
+    below = "SELECT path FROM downstream('build/quiet/cut/1.txt')"
+    assert sql(words.root, below).rows == [("build/quiet/shout/1.txt",)]
+
+
 # ---------------------------------------------------------------- what is looked at
 
 

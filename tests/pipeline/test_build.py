@@ -15,6 +15,7 @@ from buildsys.build import Options, build
 from buildsys.model import ActionFinished, Event, RequestsAnswered
 from buildsys.project import Project
 from buildsys.query import sql
+from buildsys.request import AS_WRITTEN, Variation
 
 REPOSITORY = Path(__file__).parents[2]
 SMALL = {"samples": 160, "steps": 8, "log_every": 4, "prompts": 4, "untrained_prompts": 1, "max_tokens": 48}
@@ -32,10 +33,10 @@ class Built:
         self.progress = [event for event in events if isinstance(event, RequestsAnswered)]
 
 
-def run(root: Path) -> Built:
+def run(root: Path, variation: Variation = AS_WRITTEN) -> Built:
     events: list[Event] = []
     # The small draft is a bad one, and its checks say so; everything else has to hold.
-    done = build(Project(root), Options(jobs=2, keep_going=True), events.append)
+    done = build(Project(root, variation), Options(jobs=2, keep_going=True), events.append)
     return Built(events, done.outcome)
 
 
@@ -105,6 +106,24 @@ def test_half_the_cap_sends_nothing_and_touches_no_shard_but_the_cut_one(first: 
     configure(root, samples=160)
     again = run(root)
     assert (again.outcome, again.n_sent, again.ran) == ("done", 0, [])
+
+
+@pytest.mark.timeout(240)
+def test_the_second_profile_builds_beside_the_first_and_is_told_apart_from_it(first: tuple[Path, Built]) -> None:
+    root, _ = first
+    sampled = run(root, Variation("sampled", (("samples", "40"),)))
+    assert (sampled.outcome, sampled.errors) == ("done", [])
+    assert 0 < sampled.n_sent <= 40
+    assert json.loads((root / "workspace/build/sampled/draft/config.json").read_text())["draft_vocab_size"] == 128
+    assert run(root).ran == []
+    last = "SELECT max(run_id) FROM runs WHERE profile = '{}'"
+    (before,), (after,) = (sql(root, last.format(profile)).rows[0] for profile in ("default", "sampled"))
+    told = sql(root, f"SELECT rule, name, b FROM compare({before}, {after}) WHERE kind IN ('param', 'code')").rows
+    assert told == [
+        ("prompts", "samples", "40 (int)"),
+        ("replies", "temperature", "1.0 (float)"),
+        ("vocab", "draft_vocab_size", "128 (int)"),
+    ]
 
 
 @pytest.mark.timeout(120)
