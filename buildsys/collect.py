@@ -2,7 +2,7 @@
 
 Joins manifest, store, logs and the log of replies. Only what can be made anew is removed unless it is asked for: an
 object that is gone costs a run, never a result that holds. Each removal stands for itself, so it may be killed at any
-moment. Knows nothing of rules: the manifest says what was made, in all profiles.
+moment. The manifest says what was made, in all profiles; of the rules only those that read ephemeral outputs count.
 """
 
 from __future__ import annotations
@@ -16,18 +16,22 @@ from pathlib import Path
 from typing import Final, Literal
 
 from buildsys.digest import Digest
+from buildsys.ephemeral import Copy, Ephemeral
 from buildsys.errors import FAILED, NO_SUCH_TARGET, BuildError
-from buildsys.model import RuleName
+from buildsys.model import Ref, Rule, RuleName, Service
+from buildsys.past import Past
 from buildsys.phrases import duration
+from buildsys.project import Project
 from buildsys.run import replies
 from buildsys.run.kept import KEPT, all_kept
 from buildsys.state import logs
+from buildsys.state.files import Files
 from buildsys.state.layout import bring_up_to_date
 from buildsys.state.manifest import Manifest
 from buildsys.state.scratch import Scratch
 from buildsys.state.store import Store
 
-Kind = Literal["store", "links", "frozen", "cache", "staging", "logs", "scratch", "replies"]
+Kind = Literal["store", "ephemeral", "links", "frozen", "cache", "staging", "logs", "scratch", "replies"]
 _REMADE: Final[dict[Kind, str]] = {
     "frozen": "copies of scripts; made anew when a command runs",
     "cache": "made anew by the next build",
@@ -78,10 +82,11 @@ class Plan:
 class Collector:
     """Plans and collects for one project; whoever has one holds the build lock."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, project: Project) -> None:
         """Raises BuildError where the manifest has just been found damaged: what it does not know may be needed."""
+        self._graph = project.graph()
+        self._state = state = project.state
         bring_up_to_date(state)
-        self._state = state
         self._store = Store(state)
         self._manifest = Manifest.open(state)
         if notices := self._manifest.notices:
@@ -92,6 +97,9 @@ class Collector:
                 hint="`buildsys build` first; then what holds is known again",
                 exit_code=FAILED,
             )
+        past = Past(lambda question: question(self._manifest), self._graph.profile)
+        self._ephemeral = Ephemeral(self._graph, Files(project.root, past.files, project.looks), past)
+        self._copies: dict[str, Copy] = {}
 
     def close(self) -> None:
         self._manifest.close()
@@ -101,6 +109,7 @@ class Collector:
         needed = self._manifest.needed(keep.runs, self.pinned())
         kept: dict[Kind, int] = {}
         unneeded = [*self._of_store(needed, keep, kept), *self._of_logs(keep, kept)]
+        unneeded += self._of_ephemeral(kept)
         unneeded += self._of_scratch(keep, kept)
         unneeded += self._of_replies(needed, keep, kept)
         for kind, why in _REMADE.items():
@@ -117,6 +126,9 @@ class Collector:
             match one.kind:
                 case "store":
                     self._store.forget([Digest(name) for name in one.names])
+                case "ephemeral":
+                    for name in one.names:
+                        self._ephemeral.drop(self._copies[name])
                 case "replies":
                     replies.forget(self._state / "replies", one.names)
                 case "logs":
@@ -181,6 +193,33 @@ class Collector:
         kept["logs"] = _size(str(folder)) - size
         why = f"of runs before the last {keep.logs}; the newest of each action stays"
         yield Unneeded("logs", "", why, size, tuple(found))
+
+    def _of_ephemeral(self, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+        """Those whose readers hold what they made of them; the others would only be made again by the next build."""
+        readers = {name: self._readers(name) for name, rule in self._graph.rules.items() if rule.ephemeral}
+        read = self._manifest.read_by(list(readers)) if readers else set()
+        going: dict[RuleName, list[Copy]] = {}
+        kept["ephemeral"] = 0
+        for copy in self._ephemeral.copies():
+            rule = copy.result.action.rule
+            if all((copy.profile, reader, copy.result.key) in read for reader in readers[rule]):
+                going.setdefault(rule, []).append(copy)
+            else:
+                kept["ephemeral"] += copy.size
+        for rule, copies in going.items():
+            named = {copy.result.outputs[0].artifact.path: copy for copy in copies}
+            self._copies |= named
+            why = "all that reads them is made; made again when it is to be made anew"
+            yield Unneeded("ephemeral", rule, why, sum(copy.size for copy in copies), tuple(named))
+
+    def _readers(self, ephemeral: RuleName) -> list[str]:
+        """The rules that read its outputs; a service is named as well, of which no result tells what it has read."""
+        declared: list[Rule | Service] = [*self._graph.rules.values(), *self._graph.services.values()]
+        return [
+            one.name
+            for one in declared
+            if any(isinstance(given.source, Ref) and given.source.rule == ephemeral for given in one.inputs)
+        ]
 
     def _of_scratch(self, keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
         """A folder each: they may be all that is left of hours of work."""

@@ -19,7 +19,13 @@ from buildsys.state.lock import hold
 from buildsys.terminal import Line, Span, show
 
 _RUNS: Final = 5
-_NOUNS: Final[dict[Kind, str]] = {"store": "object", "replies": "request", "scratch": "folder", "links": "folder"}
+_NOUNS: Final[dict[Kind, str]] = {
+    "store": "object",
+    "ephemeral": "action",
+    "replies": "request",
+    "scratch": "folder",
+    "links": "folder",
+}
 
 
 @click.command(
@@ -68,7 +74,7 @@ def command(
     keep = Keep(keep_runs, here.project.declared().keeping.keep_logs, replies=not replies, scratch=not scratch)
     if not state.is_dir():
         raise BuildError("nothing was built here yet", hint="buildsys build")
-    with hold(state / "lock", "buildsys gc"), closing(Collector(state)) as collector:
+    with hold(state / "lock", "buildsys gc"), closing(Collector(here.project)) as collector:
         if pin or unpin:
             collector.pin(pin, no_more=unpin)
             _say(collector.pinned(), as_json)
@@ -110,7 +116,7 @@ def _lines(plan: Plan) -> list[Line]:
     width = max([14, *(len(one.what) for one in plan.unneeded)])
     return [
         [
-            Span(f"  {one.kind:<9}{one.what:<{width}}"),
+            Span(f"  {one.kind:<10}{one.what:<{width}}"),
             Span(f"{size_text(one.size):>8}  ", "bold"),
             Span(f"{counted(len(one.names), _NOUNS.get(one.kind, 'file')):<14}"),
             Span(one.why, "dim"),

@@ -72,6 +72,10 @@ _NEEDED = """
     UNION SELECT result_id FROM recorded.results, window_start w WHERE results.run_id >= w.run_id
     UNION SELECT result_id FROM recorded.results WHERE run_id IN (SELECT run_id FROM pinned)
 """
+_READ_BY = """
+    SELECT DISTINCT h.profile, h.rule, i.digest FROM recorded.current h JOIN recorded.inputs i USING (result_id)
+    WHERE i.maker_rule IN (SELECT unnest($1))
+"""
 _UNNEEDED_REQUESTS = """
     SELECT key FROM recorded.requests EXCEPT
     SELECT q.key FROM recorded.requests q JOIN recorded.results r USING (rule, shard, run_id)
@@ -206,6 +210,10 @@ class Manifest:
     def held(self) -> set[int]:
         """Ids of the results that hold now, in all profiles."""
         return {result_id for (result_id,) in self._fetch("SELECT result_id FROM recorded.current")}
+
+    def read_by(self, makers: Sequence[RuleName]) -> set[tuple[str, str, str]]:
+        """(profile, rule, digest) of each input made by these rules that what holds now was made from."""
+        return set(self._fetch(_READ_BY, list(makers)))
 
     def made(self) -> list[tuple[int, RuleName, Digest, bool]]:
         """Every output that was ever made: id of its result, rule, digest, whether it is a folder."""

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from buildsys.collect import Collector, Keep
+from buildsys.project import Project
 from buildsys.query import sql
 from buildsys.run.replies import sizes
 from tests.behaviour.conftest import Space
@@ -188,7 +189,7 @@ def test_only_replies_that_no_result_rests_on_are_ever_removed_and_only_on_reque
     n_paid = len(server.asked)
 
     def collect(keep: Keep) -> None:
-        with closing(Collector(chat.root / ".buildsys")) as collector:
+        with closing(Collector(Project(chat.root))) as collector:
             collector.collect(collector.plan(keep))
 
     collect(Keep(1, 30))

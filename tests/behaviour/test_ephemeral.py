@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 
 import pytest
 
+from buildsys.collect import Collector, Keep
 from buildsys.errors import LIMIT
 from buildsys.model import ActionFinished
 from buildsys.project import Project
@@ -299,3 +301,18 @@ def test_the_oldest_of_another_profile_makes_room(space: Space) -> None:
     assert space.build(profile="other").outcome == "done"
     assert len(list((space.root / "build").rglob("*.bin"))) == 3
     assert space.build().ran == []
+
+
+def test_gc_drops_what_all_its_readers_are_made_from(space: Space) -> None:
+    def collect() -> None:
+        with closing(Collector(Project(space.root))) as collector:
+            collector.collect(collector.plan(Keep(1, logs=30)))
+
+    space.build("sizes")
+    collect()
+    assert space.read("build/default/states/1.bin") == "b" * 100, "draft has yet to read it"
+    space.build()
+    collect()
+    assert not [*(space.root / "build/default/states").rglob("*.bin")]
+    assert space.build().ran == []
+    assert space.read("build/default/draft.txt").startswith("1 aaa")

@@ -52,7 +52,7 @@ def objects(space: Space) -> set[str]:
 
 
 def collect(space: Space, runs: int = 1, **more: bool) -> None:
-    with closing(Collector(space.root / ".buildsys")) as collector:
+    with closing(Collector(Project(space.root))) as collector:
         collector.collect(collector.plan(Keep(runs, logs=30, **more)))
 
 
@@ -89,7 +89,7 @@ def test_a_pinned_run_keeps_what_it_found_in_place_too(shop: Space) -> None:
     shop.write("config.toml", "mark = 1\n")
     assert shop.build().restored == ["book", "words[one]", "words[two]"]
     mark(shop, 2)
-    with closing(Collector(shop.root / ".buildsys")) as collector:
+    with closing(Collector(Project(shop.root))) as collector:
         collector.pin([], no_more=[2])
     collect(shop)
     shop.write("config.toml", "mark = 1\n")
@@ -126,7 +126,7 @@ def test_a_dry_run_tells_and_removes_nothing(shop: Space) -> None:
     mark(shop, 2)
     before = objects(shop)
     told = run_in(shop.root, "gc", "--dry-run", "--keep-runs", "1")
-    assert "  store    words" in told.stdout
+    assert "  store     words" in told.stdout
     assert "would be freed" in told.stdout
     assert objects(shop) == before
     done = run_in(shop.root, "gc", "--keep-runs", "1", "--json")
@@ -200,7 +200,7 @@ def test_old_logs_go_but_for_the_newest_of_each_action(shop: Space) -> None:
     shop.write("data/two.txt", "x\n2\n")
     mark(shop, 1)
     logs = shop.root / ".buildsys/logs"
-    with closing(Collector(shop.root / ".buildsys")) as collector:
+    with closing(Collector(Project(shop.root))) as collector:
         collector.collect(collector.plan(Keep(1, logs=1)))
     left = sorted(path.relative_to(logs).as_posix() for path in logs.rglob("*.log"))
     assert left == ["1/words/one.log", "3/book/book.log", "3/words/two.log"]

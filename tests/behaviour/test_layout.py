@@ -13,6 +13,7 @@ import pytest
 
 from buildsys.collect import Collector
 from buildsys.errors import BuildError
+from buildsys.project import Project
 from buildsys.query import sql
 from buildsys.state import layout
 from tests.behaviour.conftest import Space
@@ -59,7 +60,7 @@ def test_a_newer_layout_is_refused_by_a_build_and_by_the_collector_themselves(ol
     assert error
     assert error.exit_code == 2
     with pytest.raises(BuildError, match="newer"):
-        Collector(old.root / ".buildsys")
+        Collector(Project(old.root))
 
 
 def test_an_older_layout_is_migrated_step_by_step_and_a_kill_repeats_only_the_last(
