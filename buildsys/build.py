@@ -119,7 +119,7 @@ class Build:
         stack.callback(self._recorder.close)
         self._past = Past(self._recorder.ask, graph.profile)
         self._files = Files(project.root, self._past.files, project.looks)
-        self._store = Store(project.state)
+        self._store = Store(project.state, graph.keeping.link_above)
         self._preparer = Preparer(project, graph)
         self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past)
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files)

@@ -185,6 +185,7 @@ class Delivery:
                 path = self._staging / f"restored-{os.getpid()}-{next(self._numbers)}" / "bytes"
                 self._store.get(made.artifact, path)
             self._tell_kept(place, publish(self._files, path, place, ours=ours))
+            self._store.moved(made.artifact)
             if not made.artifact.tree:
                 self._files.made(made.artifact.path, made.artifact.digest)
         then(Delivered(outputs))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat as modes
 import sys
 import threading
 from collections.abc import Collection, Iterator
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from buildsys.digest import Digest
-from buildsys.state.content import digest_stream
+from buildsys.state.content import digest_stream, is_executable
 from buildsys.state.stats import Stat
 
 LARGE: Final = 1 << 20
@@ -37,11 +38,12 @@ class Damaged(Exception):
 class Objects:
     """The objects below one folder; safe to use from several threads and processes: they only ever appear whole."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, link_above: int) -> None:
+        """link_above: bytes from which a file is not copied in and out, but gets another name, and is read-only."""
         self._folder = folder
+        self._link_above = link_above
         self._new = folder / "new"
         self._new.mkdir(parents=True, exist_ok=True)
-        self._can_clone = True
         self._numbers = count()
         self._verified_path = folder / "verified"
         self._verified: dict[Digest, Stat] = {}
@@ -51,13 +53,27 @@ class Objects:
         return self._folder / digest[:2] / digest[2:]
 
     def put(self, path: Path) -> tuple[Digest, int]:
-        """Keep a file's bytes; gives their digest and size. It is read once."""
+        """Keep a file's bytes; gives their digest and size. It is read once.
+
+        A large one shares its bytes with the object from then on, and is read-only.
+        """
         with self._temporary() as temporary, path.open("rb") as source:
-            with temporary.open("x+b") as file:
-                digest = self._copy(source, file)
-            size = temporary.stat().st_size
-            self._place(temporary, digest)
-        return digest, size
+            if _is_only_name(path) and self._may_link(source) and _link(path, temporary):
+                digest = digest_stream(source)
+                self._place_link(path, temporary, digest)
+            else:
+                with temporary.open("x+b") as file:
+                    digest = self._copy(source, file)
+                self._place(temporary, digest)
+            return digest, os.fstat(source.fileno()).st_size
+
+    def moved(self, digest: Digest) -> None:
+        """Another name of an object was moved: that gives it another ctime, and so what is known of it another stat."""
+        known = self._verified.get(digest)
+        if known and known.size > self._link_above:
+            now = Stat.of(os.stat(self.path(digest)))
+            if known._replace(ctime_ns=now.ctime_ns) == now:
+                self._trust(digest, now)
 
     def put_bytes(self, digest: Digest, content: bytes) -> None:
         """Keep bytes under a digest that is not that of plain bytes: whoever reads them verifies them; see `read`."""
@@ -88,11 +104,19 @@ class Objects:
                     raise self.dropped(digest, before.inode)
             self._trust(digest, before)
 
-    def copy_out(self, digest: Digest, target: Path) -> None:
+    def copy_out(self, digest: Digest, target: Path, executable: bool) -> None:
         """Write an object's bytes to `target`, a new file. Raises Damaged, with `target` left as it is, when wrong."""
-        with self._opened(digest) as source, target.open("x+b") as file:
-            if self._copy(source, file) != digest:
-                raise self.dropped(digest, os.fstat(source.fileno()).st_ino)
+        with self._opened(digest) as source:
+            if self._may_link(source) and not executable:
+                self.verify(digest)
+                if _link(self.path(digest), target):
+                    self.moved(digest)
+                    return
+            with target.open("x+b") as file:
+                if self._copy(source, file) != digest:
+                    raise self.dropped(digest, os.fstat(source.fileno()).st_ino)
+        if executable:
+            target.chmod(target.stat().st_mode | 0o111)
 
     def dropped(self, digest: Digest, inode: int = 0) -> Damaged:
         """Remove a damaged object. inode: of what was read, where another thread may have put it anew since."""
@@ -128,6 +152,29 @@ class Objects:
             temporary.write_text("".join(kept))
             os.rename(temporary, self._verified_path)
 
+    def _place_link(self, path: Path, temporary: Path, digest: Digest) -> None:
+        """Both are names of one file: it becomes the object, or where that is there already, `path` a name of that."""
+        if self._is_known(digest):
+            temporary.unlink()
+            os.link(self.path(digest), temporary)
+            os.rename(temporary, path)
+            self.moved(digest)
+        else:
+            self._place(temporary, digest)
+
+    def _may_link(self, file: BinaryIO) -> bool:
+        """It is too large to be there twice, and its blocks can't be shared. The x bit is no part of an object."""
+        found = os.fstat(file.fileno())
+        return found.st_size > self._link_above and not is_executable(found.st_mode) and not self._can_clone
+
+    @cached_property
+    def _can_clone(self) -> bool:
+        """The file system shares blocks between files, so that copies cost nothing."""
+        with self._temporary() as one, self._temporary() as other:
+            one.write_bytes(b"x")
+            with one.open("rb") as source, other.open("x+b") as file:
+                return clone(source, file)
+
     def _opened(self, digest: Digest) -> BinaryIO:
         try:
             return self.path(digest).open("rb")
@@ -146,8 +193,7 @@ class Objects:
 
     def _copy(self, source: BinaryIO, target: BinaryIO) -> Digest:
         """Copy by sharing blocks where the file system can; gives the digest of what was copied."""
-        self._can_clone = self._can_clone and clone(source, target)
-        if self._can_clone:
+        if self._can_clone and clone(source, target):
             return digest_stream(target)
         return digest_stream(source, target)
 
@@ -196,6 +242,21 @@ def clone(source: BinaryIO, target: BinaryIO) -> bool:
         return False
     try:
         fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
+    except OSError:
+        return False
+    return True
+
+
+def _is_only_name(path: Path) -> bool:
+    """A file that nobody else has: one with other names may be a source, whose bytes are its user's to change."""
+    found = os.lstat(path)
+    return modes.S_ISREG(found.st_mode) and found.st_nlink == 1
+
+
+def _link(path: Path, name: Path) -> bool:
+    """Give a file another name; False where the file system can't, or it is another one."""
+    try:
+        os.link(path, name)
     except OSError:
         return False
     return True

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from buildsys.digest import Digest
 from buildsys.errors import BuildError
-from buildsys.model import Artifact
+from buildsys.model import Artifact, Keeping
 from buildsys.state.content import (
     LISTING,
     Entry,
@@ -41,9 +41,9 @@ _Names: TypeAlias = "dict[str, Path | _Names]"
 class Store:
     """The store of one project; safe to use from several threads, and for all but links from several processes."""
 
-    def __init__(self, state: Path) -> None:
-        """state: the project's `.buildsys` folder."""
-        self._objects = Objects(Path(os.path.abspath(state)) / "store")
+    def __init__(self, state: Path, link_above: int = Keeping.link_above) -> None:
+        """state: the project's `.buildsys` folder. link_above: bytes from which files are linked, not copied."""
+        self._objects = Objects(Path(os.path.abspath(state)) / "store", link_above)
         self._links = state / "links"
         self._linking = threading.Lock()
 
@@ -153,6 +153,11 @@ class Store:
             _lead(link, target.absolute())
         return link
 
+    def moved(self, artifact: Artifact) -> None:
+        """A file that came from here, or went here, was moved to its place; so it need not be read to be trusted."""
+        if not artifact.tree:
+            self._objects.moved(artifact.digest)
+
     def listing(self, digest: Digest) -> tuple[Entry, ...]:
         """The files of a stored folder. Raises Damaged."""
         content = self._objects.read(digest)
@@ -213,9 +218,7 @@ class Store:
                 self._get_file(entry.digest, target / entry.name, entry.executable)
 
     def _get_file(self, digest: Digest, target: Path, executable: bool) -> None:
-        self._objects.copy_out(digest, target)
-        if executable:
-            target.chmod(target.stat().st_mode | 0o111)
+        self._objects.copy_out(digest, target, executable)
 
     def _names(self, entries: Iterable[Entry]) -> _Names:
         names: _Names = {}

@@ -160,3 +160,19 @@ def test_an_output_that_is_in_place_and_one_that_is_stored_are_enough(space):
     space.remove("build/b.txt")
     assert space.build().restored == ["a"]
     assert space.read("build/b.txt") == "two\n"
+
+
+def test_a_large_output_that_is_edited_in_place_is_put_aside_and_made_again(space):
+    """It shares its bytes with the store, so the store has lost them too."""
+    make = 'shell = "cat {inputs.x} {inputs.x} > {outputs.y}"\ninputs = { x = "x.txt" }\noutputs = { y = "y.txt" }\n'
+    space.write("rules/a.toml", f'[store]\nlink_above = "1kB"\n[rule.a]\n{make}')
+    space.write("x.txt", "x" * 1000)
+    space.build()
+    made = space.root / "y.txt"
+    made.chmod(0o644)
+    made.write_text("mine")
+    built = space.build()
+    assert (built.ran, built.outcome) == (["a"], "done")
+    assert space.read("y.txt") == "x" * 2000
+    assert space.read("y.txt.mine-1") == "mine"
+    assert space.build().ran == []

@@ -333,7 +333,7 @@ from buildsys.state import objects as module
 def dies(source, target): target.write(b"half"); target.flush(); os.kill(os.getpid(), 9)
 module.digest_stream = dies
 Path("a").write_bytes(b"whole")
-objects = module.Objects(Path(".buildsys/store"))
+objects = module.Objects(Path(".buildsys/store"), 1 << 30)
 objects._can_clone = False
 objects.put(Path("a"))
 """
