@@ -161,8 +161,7 @@ class Build:
         """KeyboardInterrupt ends what runs; it is reported, not raised."""
         started = time.monotonic()
         self._emit(self._beginning())
-        for notice in self._recorder.ask(lambda manifest: list(manifest.notices)):
-            self._emit(Notice("warning", notice))
+        self._recorder.ask(self._tell)
         unknown: BuildError | None = None
         try:
             self._loop()
@@ -495,7 +494,12 @@ class Build:
         """In the recorder's thread, which commits nothing meanwhile."""
         started = time.monotonic()
         manifest.publish(self._tables())
+        self._tell(manifest)
         self._publish_s = time.monotonic() - started
+
+    def _tell(self, manifest: Manifest) -> None:
+        while manifest.notices:
+            self._emit(Notice("warning", manifest.notices.pop(0)))
 
     def _finish(self, outcome: str) -> None:
         """Record what is left to say. A build that did nothing and learned nothing of any file leaves no trace."""

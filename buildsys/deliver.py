@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 
 from buildsys.assess import Assessment
+from buildsys.digest import Digest
 from buildsys.ephemeral import Ephemeral
 from buildsys.errors import BuildError
 from buildsys.execute import Executed
@@ -174,7 +175,7 @@ class Delivery:
         self._end_scratch(assessment)
         for made in outputs:
             place = made.artifact.path
-            ours = self._ephemeral.is_ours(place) if assessment.prepared.rule.ephemeral else self._store.knows
+            ours = self._ours(place)
             path = staged.get(made)
             if path is None:
                 if self._files.holds(made.artifact):
@@ -189,6 +190,10 @@ class Delivery:
             if not made.artifact.tree:
                 self._files.made(made.artifact.path, made.artifact.digest)
         then(Delivered(outputs))
+
+    def _ours(self, place: str) -> Callable[[Digest], bool]:
+        """Whether bytes there may be thrown away: the store has them, or a build put them there."""
+        return lambda digest: self._store.knows(digest) or self._ephemeral.is_ours(place)(digest)
 
     def _tell_kept(self, place: str, kept: str) -> None:
         if kept:

@@ -5,6 +5,7 @@ Knows nothing of rules, files or builds. Raised anywhere, rendered in one place 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,22 @@ LIMIT: Final = 6
 INTERRUPTED: Final = 130
 
 _MOST_NAMES: Final = 30
+_FULL = "make room, then do it again: nothing that was recorded is lost"
+_LOCKED_UP = "make it writable, then do it again"
+_IN_THE_WAY = "move away what is in the way, then do it again"
+_TO_DO: Final = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: _FULL,
+    errno.EROFS: _LOCKED_UP,
+    errno.EACCES: _LOCKED_UP,
+    errno.EPERM: _LOCKED_UP,
+    errno.EISDIR: _IN_THE_WAY,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.EIO: "look after the disk",
+}
+"""What the file system may refuse through no fault of ours, and what people do about it."""
 
 
 @dataclass(frozen=True)
@@ -98,3 +115,12 @@ def nearest(name: str, valid: Sequence[str]) -> str:
     if len(valid) > _MOST_NAMES:
         return ""
     return f"valid here: {', '.join(valid)}" if valid else ""
+
+
+def refused(error: OSError) -> BuildError | None:
+    """What the file system refused, for people: a disk is full, a folder read-only ... None for any other error."""
+    if error.errno not in _TO_DO:
+        return None
+    said = (error.strerror or str(error)).strip()
+    file = [("file", str(error.filename))] if error.filename else []
+    return BuildError(said[:1].lower() + said[1:], facts=file, hint=_TO_DO[error.errno], exit_code=FAILED)

@@ -19,7 +19,7 @@ from buildsys.code.slice import Slice
 from buildsys.commands import command_values, fill_command, freeze
 from buildsys.digest import digest_of
 from buildsys.ephemeral import Ephemeral
-from buildsys.errors import INTERRUPTED, BuildError
+from buildsys.errors import INTERRUPTED, BuildError, refused
 from buildsys.measured import measured
 from buildsys.model import (
     Artifact,
@@ -133,11 +133,11 @@ class Executor:
         """
         action, rule = assessment.action, assessment.prepared.rule
         log = self._log_folder / rule.name / f"{action.shard or rule.name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.touch()
         staging = self._project.state / "staging" / f"{self._run_id}-{next(self._numbers)}"
         started = time.time()
         try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.touch()
             done = self._carried_out(assessment, again, staging, log)
         except Damaged:
             lost = BuildError("the store lost an input of it", hint="build again: what made it will run")
@@ -146,6 +146,11 @@ class Executor:
             # A service that was asked for while the build was being ended says so.
             stopped = error.exit_code == INTERRUPTED
             done = Executed(cancelled=True) if stopped else Executed(error=_failed(assessment, error))
+        except OSError as error:
+            told = refused(error)
+            if told is None:
+                raise
+            done = Executed(error=_failed(assessment, told))
         return replace(done, started=started, log=log.relative_to(self._root).as_posix())
 
     def cancel(self) -> None:

@@ -12,7 +12,7 @@ import click
 
 from buildsys.cli.group import COMMANDS, buildsys
 from buildsys.cli.signals import heed_signals
-from buildsys.errors import FAILED, INTERRUPTED, BuildError, nearest
+from buildsys.errors import FAILED, INTERRUPTED, BuildError, nearest, refused
 from buildsys.terminal import error_lines, show
 
 
@@ -33,6 +33,12 @@ def _code() -> int:
     except BuildError as error:
         _show(error)
         return error.exit_code
+    except OSError as error:
+        told = refused(error)
+        if told is None:
+            raise
+        _show(told)
+        return told.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message(), file=sys.stderr)
         return error.exit_code

@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import BuildError
@@ -33,6 +33,7 @@ from buildsys.state.snapshot import (
     recover_missing,
     snapshot_path,
     unreadable,
+    writing,
 )
 from buildsys.state.stats import Stat
 from buildsys.state.tables import create_view
@@ -134,17 +135,21 @@ _KILLED = """
 """
 
 
+_Known: TypeAlias = tuple[Counters, set[Digest]]
+
+
 class Manifest:
     """The manifest of one project, open for writing. notices: what users should be told, in the order it came up."""
 
-    def __init__(self, state: Path, con: duckdb.DuckDBPyConnection, *, is_live: bool = True) -> None:
+    def __init__(self, state: Path, con: duckdb.DuckDBPyConnection, known: _Known, *, is_live: bool = True) -> None:
         """con: a connection whose tables are up to date; see `open`. is_live: not that of a snapshot."""
         self.notices: list[str] = []
         self._state = state
         self._is_live = is_live
-        self._run: tuple[Any, ...] | None = None
+        self._run_id: int | None = None
+        self._said: list[tuple[str, Sequence[Any]]] = []
         self._measured: set[Measured] | None = None
-        self._take(con)
+        self._take(con, known)
 
     @classmethod
     def open(cls, state: Path) -> Manifest:
@@ -152,8 +157,8 @@ class Manifest:
 
         A run that was killed is marked so. Raises BuildError where a newer buildsys wrote it or another process has it.
         """
-        con, lost = _opened(state)
-        manifest = cls(state, con)
+        con, known, lost = _opened(state)
+        manifest = cls(state, con, known)
         manifest.notices += lost
         return manifest
 
@@ -163,7 +168,7 @@ class Manifest:
 
         Raises BuildError where another version of buildsys wrote it, and where it is damaged: also from a question.
         """
-        return cls(state, _opened_to_read(state), is_live=False)
+        return cls(state, *_opened_to_read(state), is_live=False)
 
     def begin_run(self, *, command: str, profile: str, targets: Sequence[str], overrides: Sequence[str] = ()) -> int:
         """A new run; its id counts from 1. It counts as killed until it is finished.
@@ -172,13 +177,13 @@ class Manifest:
         """
         (run_id,) = self._con.execute(_NEXT_RUN).fetchall()[0]
         lists = [[storable(text) for text in texts] for texts in (targets, overrides)]
-        self._run = (run_id, time.time(), command, profile, *lists)
-        self._con.execute(_BEGIN_RUN, self._run)
-        return int(run_id)
+        self._run_id = int(run_id)
+        self._say(_BEGIN_RUN, run_id, time.time(), command, profile, *lists)
+        return self._run_id
 
     def finish_run(self, run_id: int, outcome: str) -> None:
         """outcome: "done", "failed" or "interrupted"."""
-        self._con.execute("INSERT INTO recorded.ends VALUES ($1, $2, $3)", [run_id, time.time(), outcome])
+        self._say("INSERT INTO recorded.ends VALUES ($1, $2, $3)", run_id, time.time(), outcome)
 
     def newest(self, profile: str) -> dict[ActionId, Result]:
         """For each action of the profile the result that holds now; its artifacts have their paths in the workspace."""
@@ -290,7 +295,7 @@ class Manifest:
 
     def release(self, profile: str, actions: Iterable[ActionId]) -> None:
         """These actions hold nothing from now on: no rule makes them any more."""
-        self._append(released(self._counters, profile, actions, self._run[0] if self._run else None))
+        self._append(released(self._counters, profile, actions, self._run_id))
 
     def publish(self, tables: Sequence[OutputTable] = ()) -> None:
         """Make the snapshot that users open, with a view for each table-like output.
@@ -310,27 +315,30 @@ class Manifest:
                 self.notices.append(f"the view {table.view} shows an earlier state or nothing: {error}")
             else:
                 self._shown[table] = newest[table.rule]
-        self._drop_views_but(kept)
-        self._con.execute("CHECKPOINT manifest")
+        try:
+            with writing(self._state):
+                self._drop_views_but(kept)
+                self._con.execute("CHECKPOINT manifest")
+        except duckdb.Error as error:
+            self._start_anew(error)
+            self.publish(tables)
+            return
         copy_snapshot(self._state)
         published_path(self._state).write_text(self._published())
 
     def is_published(self) -> bool:
         """The snapshot is there as it was published, and tells all that is recorded; it is not opened."""
         try:
-            return published_path(self._state).read_text() == self._published()
+            return published_path(self._state).read_text(errors="replace") == self._published()
         except FileNotFoundError:
             return False
 
     def close(self) -> None:
         self._con.close()
 
-    def _take(self, con: duckdb.DuckDBPyConnection) -> None:
+    def _take(self, con: duckdb.DuckDBPyConnection, known: _Known) -> None:
         self._con = con
-        result_id, hold_id, file_id = con.execute(_LARGEST).fetchall()[0]
-        self._counters = Counters(result_id=result_id, hold_id=hold_id, file_id=file_id)
-        contexts = con.execute("SELECT DISTINCT context FROM recorded.contexts").fetchall()
-        self._contexts = {Digest(context) for (context,) in contexts}
+        self._counters, self._contexts = known
         self._measured = None
         self._shown: dict[OutputTable, int] = {}
 
@@ -347,9 +355,10 @@ class Manifest:
 
         self._con.execute("BEGIN")
         try:
-            for table, rows in tables.items():
-                insert(self._con, f"recorded.{table}", rows)
-            self._con.execute("COMMIT")
+            with writing(self._state):
+                for table, rows in tables.items():
+                    insert(self._con, f"recorded.{table}", rows)
+                self._con.execute("COMMIT")
         except BaseException:
             with suppress(duckdb.Error):
                 self._con.execute("ROLLBACK")
@@ -362,18 +371,28 @@ class Manifest:
         try:
             return self._con.execute(query, args).fetchall()
         except duckdb.Error as error:
-            if not is_damage(error):
-                raise
-            if not self._is_live:
-                raise unreadable(snapshot_path(self._state), error) from error
-            self._con.close()
-            self.notices.append(recover(self._state, error))
-        con, lost = _opened(self._state)
-        self.notices += lost
-        self._take(con)
-        if self._run:
-            self._con.execute(_BEGIN_RUN, self._run)
+            self._start_anew(error)
         return self._fetch(query, *args)
+
+    def _start_anew(self, error: duckdb.Error) -> None:
+        """Go on with what is left where a block turned out to be damaged; the run in progress is kept."""
+        if not is_damage(error):
+            raise error
+        if not self._is_live:
+            raise unreadable(snapshot_path(self._state), error) from error
+        self._con.close()
+        self.notices.append(recover(self._state, error, is_open=True))
+        con, known, lost = _opened(self._state)
+        self.notices += lost
+        self._take(con, known)
+        for statement, values in self._said:
+            con.execute(statement, values)
+
+    def _say(self, statement: str, *values: Any) -> None:
+        """Record something of the run, which outlasts the loss of the file."""
+        self._said.append((statement, values))
+        with writing(self._state):
+            self._con.execute(statement, values)
 
     def _results(self, query: str, *args: Any) -> list[Result]:
         """Results from rows that are one output each, those of one result together."""
@@ -403,7 +422,15 @@ def short_key(key: ActionKey) -> int:
     return int(key[:15], 16)
 
 
-def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
+def _known(con: duckdb.DuckDBPyConnection) -> _Known:
+    """What was recorded so far, as far as it decides what is recorded next."""
+    result_id, hold_id, file_id = con.execute(_LARGEST).fetchall()[0]
+    contexts = con.execute("SELECT DISTINCT context FROM recorded.contexts").fetchall()
+    counters = Counters(result_id=result_id, hold_id=hold_id, file_id=file_id)
+    return counters, {Digest(context) for (context,) in contexts}
+
+
+def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, _Known, list[str]]:
     """A connection with the tables and views of this version, and what was lost on the way there."""
     import duckdb
 
@@ -416,8 +443,10 @@ def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
             continue
         try:
             con.execute(f"SET file_search_path = '{quoted(state.parent)}'")
-            _migrate(con)
-            con.execute(_KILLED)
+            with writing(state):
+                _migrate(con)
+                con.execute(_KILLED)
+            known = _known(con)
         except duckdb.Error as error:
             con.close()
             if not is_damage(error):
@@ -427,10 +456,10 @@ def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
             con.close()
             raise
         else:
-            return con, lost
+            return con, known, lost
 
 
-def _opened_to_read(state: Path) -> duckdb.DuckDBPyConnection:
+def _opened_to_read(state: Path) -> tuple[duckdb.DuckDBPyConnection, _Known]:
     import duckdb
 
     path = snapshot_path(state)
@@ -440,20 +469,20 @@ def _opened_to_read(state: Path) -> duckdb.DuckDBPyConnection:
             con.execute("ATTACH ':memory:' AS manifest")
             con.execute("USE manifest")
             _migrate(con)
-            return con
+            return con, _known(con)
         con.execute(f"ATTACH '{quoted(path)}' AS manifest (READ_ONLY)")
         con.execute("USE manifest")
         (version,) = con.execute("SELECT version FROM recorded.format").fetchall()[0]
+        if version == len(MIGRATIONS):
+            return con, _known(con)
     except duckdb.Error as error:
         con.close()
         raise unreadable(path, error) from error
     except BaseException:
         con.close()
         raise
-    if version != len(MIGRATIONS):
-        con.close()
-        raise BuildError("the manifest was written by another version of buildsys", hint="run `buildsys build` once")
-    return con
+    con.close()
+    raise BuildError("the manifest was written by another version of buildsys", hint="run `buildsys build` once")
 
 
 def _migrate(con: duckdb.DuckDBPyConnection) -> None:

@@ -10,10 +10,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from buildsys.errors import LOCKED, BuildError
+from buildsys.errors import FAILED, LOCKED, BuildError
 from buildsys.state.content import sync_folder
 
 if TYPE_CHECKING:
@@ -63,11 +65,12 @@ def is_damage(error: Exception) -> bool:
     return any(text in str(error) for text in _DAMAGED)
 
 
-def recover(state: Path, error: Exception) -> str:
+def recover(state: Path, error: Exception, *, is_open: bool = False) -> str:
     """Put aside what can't be read, so that the next try has something that can be; says what was lost.
 
     First the log of the last commits goes, then the whole file, which the published snapshot replaces where it is
-    sound. Raises BuildError where nothing is damaged: another process has the file, or it can't be reached.
+    sound. is_open: the log was read well, so the damage is in the file. Raises BuildError where nothing is damaged:
+    another process has the file, or it can't be reached.
     """
     live = live_path(state)
     _refuse(live, error)
@@ -75,6 +78,8 @@ def recover(state: Path, error: Exception) -> str:
     wal = live.with_name(f"{NAME}.wal")
     if wal.exists():
         kept = _put_aside(wal)
+        if is_open:
+            return recover(state, error)
         return f"the manifest's last commits can't be read and are lost; kept as {kept.name} ({reason})"
     kept = _put_aside(live)
     return f"the manifest can't be read; kept as {kept.name} ({reason}); {_start_from_snapshot(state)}"
@@ -134,6 +139,27 @@ def damage_in(path: Path) -> str:
     except duckdb.Error as error:
         return str(error).splitlines()[0]
     return "" if tables else "it is empty"
+
+
+@contextmanager
+def writing(state: Path) -> Iterator[None]:
+    """What keeps DuckDB from writing the live file is an error for people: a full disk, most of the time.
+
+    Not so where the file is damaged; see `is_damage`.
+    """
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException) as error:
+        if is_damage(error):
+            raise
+        raise BuildError(
+            "the manifest can't be written",
+            facts=[("file", str(live_path(state))), ("reason", str(error).splitlines()[0])],
+            hint="where the disk is full, make room; then build again: what was recorded stays",
+            exit_code=FAILED,
+        ) from error
 
 
 def quoted(path: Path) -> str:
