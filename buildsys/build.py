@@ -42,6 +42,7 @@ from buildsys.past import Past
 from buildsys.preflight import preflight
 from buildsys.prepare import Preparer
 from buildsys.project import Project
+from buildsys.readers import Readers
 from buildsys.request import Request
 from buildsys.shared import Shared
 from buildsys.spec.graph import Graph, Wanted
@@ -51,9 +52,8 @@ from buildsys.state.layout import bring_up_to_date
 from buildsys.state.lock import hold
 from buildsys.state.manifest import Manifest
 from buildsys.state.recorder import Recorder
-from buildsys.state.rows import ActionRow, FileRow, OutputTable, PricesRow, ServiceRow
+from buildsys.state.rows import ActionRow, FileRow, PricesRow, ServiceRow
 from buildsys.state.store import Store
-from buildsys.state.tables import is_table
 from buildsys.supply import Supply
 from buildsys.survey import room_needed
 from buildsys.tidy import obsolete, paths_kept, tidy
@@ -63,9 +63,6 @@ GOOD: frozenset[Outcome] = frozenset({"ran", "reused", "restored"})
 _ENDED = {"failed": "failed", "skipped": "was skipped", "blocked": "is blocked", "cancelled": "was cancelled"}
 _MOST_SHARDS = 20
 _DRAIN_S = 10.0
-_PUBLISH_S = 2.0
-_PUBLISH_SHARE = 20
-"""Readers see what is two seconds old, or older where a snapshot takes more than a twentieth of that."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +143,7 @@ class Build:
         ] = {}  # The one that runs, then those that wait for what it makes.
         self._n_left: dict[RuleName, int] = {}
         self._n_busy = 0
-        self._published_at = time.monotonic()
-        self._publish_s = 0.0
+        self._readers = Readers(graph, self._recorder, emit)
 
     # ------------------------------------------------------------ the loop
 
@@ -161,7 +157,7 @@ class Build:
         """KeyboardInterrupt ends what runs; it is reported, not raised."""
         started = time.monotonic()
         self._emit(self._beginning())
-        self._recorder.ask(self._tell)
+        self._readers.tell()
         unknown: BuildError | None = None
         try:
             self._loop()
@@ -190,9 +186,10 @@ class Build:
         self._advance()
         while self._n_busy or self._go_on():
             try:
-                self._inbox.get(timeout=self._publish_in_s())()
+                self._inbox.get(timeout=self._readers.due_in_s() if self._rows else None)()
             except queue.Empty:
-                self._publish()
+                self._flush()
+                self._readers.show_soon()
             self._advance()
 
     def _go_on(self) -> bool:
@@ -478,29 +475,6 @@ class Build:
             rows, self._rows = self._rows, []
             self._recorder.record([replace(row, run_id=run_id) for row in rows])
 
-    def _publish_in_s(self) -> float | None:
-        """Seconds until readers should see what is recorded by then; None where they have seen all."""
-        if not self._rows:
-            return None
-        return max(0.0, self._published_at + max(_PUBLISH_S, _PUBLISH_SHARE * self._publish_s) - time.monotonic())
-
-    def _publish(self) -> None:
-        """Let readers see what is recorded by now."""
-        self._flush()
-        self._published_at = time.monotonic()
-        self._recorder.soon(self._publish_snapshot)
-
-    def _publish_snapshot(self, manifest: Manifest) -> None:
-        """In the recorder's thread, which commits nothing meanwhile."""
-        started = time.monotonic()
-        manifest.publish(self._tables())
-        self._tell(manifest)
-        self._publish_s = time.monotonic() - started
-
-    def _tell(self, manifest: Manifest) -> None:
-        while manifest.notices:
-            self._emit(Notice("warning", manifest.notices.pop(0)))
-
     def _finish(self, outcome: str) -> None:
         """Record what is left to say. A build that did nothing and learned nothing of any file leaves no trace."""
         self._flush()
@@ -511,15 +485,7 @@ class Build:
             self._recorder.record([ServiceRow(run_id, *up, now) for up in self._workshop.executor.services_up()])
             self._recorder.ask(lambda manifest: manifest.finish_run(run_id, outcome))
         if self._workshop or learned or not self._recorder.ask(lambda manifest: manifest.is_published()):
-            self._recorder.ask(self._publish_snapshot)
-
-    def _tables(self) -> list[OutputTable]:
-        """Ephemeral outputs are no tables: what is dropped can't be read."""
-        return [
-            OutputTable(*place)
-            for place in self._graph.tables()
-            if is_table(place.pattern) and not self._graph.rules[place.rule].ephemeral
-        ]
+            self._readers.show()
 
     def _interrupt(self) -> None:
         """End what runs and take in what it leaves; a second interrupt ends it at once, and gets through."""

@@ -20,7 +20,7 @@ LAYERS = [
     {"state", "run"},
     {"project"},
     {"commands", "template"},
-    {"prepare", "past", "profiles"},
+    {"prepare", "past", "profiles", "readers"},
     {"assess", "measured", "preflight", "staged"},
     {"shared", "ephemeral"},
     {"survey", "doctor", "collect", "execute", "supply", "tidy"},
