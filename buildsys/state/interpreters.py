@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from buildsys.digest import digest_of
 from buildsys.errors import BuildError
+from buildsys.state.installed import is_metadata
 from buildsys.state.looks import Looks
-from buildsys.state.packages import is_metadata, versions_of
+from buildsys.state.packages import versions_of
 
 OLDEST: Final = (3, 9)
 _PROGRAM: Final = Path(__file__).with_name("inventory.py")

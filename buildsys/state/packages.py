@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from buildsys.state.installed import installed
 from buildsys.state.inventory import provided
 
 _ABSENT = "not installed"
@@ -55,23 +55,3 @@ def versions_of(names: Iterable[str], provided: Mapping[str, Sequence[str]]) -> 
             distribution, _, version = line.partition("==")
             found[distribution] = version
     return found
-
-
-def installed() -> list[object]:
-    """What differs once other versions are installed: installing and upgrading make a new folder of metadata."""
-    found: list[object] = [sys.version]
-    for folder in sys.path:
-        try:
-            with os.scandir(folder or ".") as entries:
-                metadata = sorted((entry for entry in entries if is_metadata(entry.name)), key=lambda entry: entry.path)
-        except OSError:  # no folder, or an archive
-            continue
-        for entry in metadata:
-            stat = entry.stat(follow_symlinks=False)
-            found.append([entry.path, stat.st_mtime_ns, stat.st_ino])
-    return found
-
-
-def is_metadata(name: str) -> bool:
-    """Whether a name in a folder of packages is that of a distribution's metadata, a folder or a file."""
-    return name.lower().endswith((".dist-info", "egg-info"))

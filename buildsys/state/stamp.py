@@ -22,8 +22,8 @@ from buildsys.digest import Digest, digest_bytes, digest_of
 from buildsys.errors import BuildError
 from buildsys.request import Request
 from buildsys.state.folders import Folder, folders_of, unchanged
+from buildsys.state.installed import installed
 from buildsys.state.looks import Looks, Tree
-from buildsys.state.packages import installed
 from buildsys.state.stats import Stat, clock_ns, members_of
 
 _FORMAT: Final = "buildsys stamp 1"
