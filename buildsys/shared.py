@@ -80,13 +80,14 @@ class Shared:
         return lines
 
     def _declared_differences(self, name: RuleName) -> list[str]:
-        """How the half of the key that a rule's actions share differs, but for services."""
-        theirs = self._default.rules[name]
-        code = self._preparer.code(theirs)
-        if isinstance(code, Broken):
-            return [code.problem]
-        mine = self._assessor.preparer.prepare(self._graph.rules[name], {})
-        return differences(self._preparer.prepare(theirs, {}).parts, mine.parts)
+        """How the half of the key that a rule's actions share differs, but for services. What is blocked has no key."""
+        mine, theirs = self._graph.rules[name], self._default.rules[name]
+        if isinstance(self._assessor.preparer.code(mine), Broken):
+            return []
+        if isinstance(broken := self._preparer.code(theirs), Broken):
+            return [broken.problem]
+        parts = self._assessor.preparer.prepare(mine, {}).parts
+        return differences(self._preparer.prepare(theirs, {}).parts, parts)
 
     def _service_differences(self, rule: Rule) -> list[str]:
         mine = {service.name: service for service in self._graph.services_of(rule)}

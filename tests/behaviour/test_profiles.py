@@ -318,6 +318,14 @@ def test_inputs_that_come_out_equal_all_the_same_are_shared(words):
     assert built.actions("reused") == ["index"]
 
 
+def test_a_shared_output_whose_script_is_broken_is_blocked_as_any_other(words):
+    rule = 'run = "scripts/count.py::count"\ninputs = { parts = "@cut[*]" }\noutputs = { total = "shared/n.txt" }\n'
+    words.write("rules/count.toml", "[rule.count]\n" + rule)
+    words.write("scripts/count.py", "def count(parts, total:\n")
+    built = words.build(profile="quiet", keep_going=True)
+    assert (built.error, built.actions("blocked"), built.ran) == (None, ["count"], CUT + SHOUT)
+
+
 def test_a_shared_output_stays_while_another_profile_holds_it(words):
     each = """
         [rule.twice]

@@ -33,10 +33,10 @@ class Built:
         self.progress = [event for event in events if isinstance(event, RequestsAnswered)]
 
 
-def run(root: Path, variation: Variation = AS_WRITTEN) -> Built:
+def run(root: Path, *targets: str, variation: Variation = AS_WRITTEN) -> Built:
     events: list[Event] = []
     # The small draft is a bad one, and its checks say so; everything else has to hold.
-    done = build(Project(root, variation), Options(jobs=2, keep_going=True), events.append)
+    done = build(Project(root, variation), Options(targets, jobs=2, keep_going=True), events.append)
     return Built(events, done.outcome)
 
 
@@ -111,7 +111,7 @@ def test_half_the_cap_sends_nothing_and_touches_no_shard_but_the_cut_one(first: 
 @pytest.mark.timeout(240)
 def test_the_second_profile_builds_beside_the_first_and_is_told_apart_from_it(first: tuple[Path, Built]) -> None:
     root, _ = first
-    sampled = run(root, Variation("sampled", (("samples", "40"),)))
+    sampled = run(root, "draft", variation=Variation("sampled", (("samples", "40"),)))
     assert (sampled.outcome, sampled.errors) == ("done", [])
     assert 0 < sampled.n_sent <= 40
     assert json.loads((root / "workspace/build/sampled/draft/config.json").read_text())["draft_vocab_size"] == 128

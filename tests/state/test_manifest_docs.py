@@ -32,6 +32,12 @@ def test_the_columns_are_those_on_the_page(built, name, section):
     assert documented == [(column, kind) for column, kind, *_ in described]
 
 
+@pytest.mark.parametrize("view", PUBLIC)
+def test_every_view_says_of_which_profile_its_rows_are(built, view):
+    with connect(built) as con:
+        assert "profile" in [column for column, *_ in con.execute(f"DESCRIBE FROM {view}").fetchall()]
+
+
 @pytest.mark.parametrize("query", QUERIES)
 def test_each_question_has_an_answer(built, query):
     assert sql(built, query).rows
