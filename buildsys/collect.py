@@ -225,18 +225,19 @@ class Collector:
         """A folder each: they may be all that is left of hours of work."""
         scratch = Scratch(self._state)
         found = scratch.found()
-        tried = self._manifest.tried(list(found)) if found else {}
+        last_tried = self._manifest.last_tried() if found else {}
         kept["scratch"] = 0
         for key, note in found.items():
-            action, later = tried.get(key, (note.action if note else "an action that was killed", False))
+            run_id, last_key = last_tried.get((note.profile, note.action), (0, key)) if note else (0, key)
+            given_up = note is not None and run_id > note.run_id and last_key != key
             paths = [str(path) for path in scratch.paths(key)]
             size = sum(map(_size, paths))
-            if keep.scratch and not later:
+            if keep.scratch and not given_up:
                 kept["scratch"] += size
                 continue
             age = duration(time.time() - os.stat(paths[0]).st_mtime)
-            why = f"last used {age} ago" + ("; it was tried under another key since" if later else "")
-            yield Unneeded("scratch", str(action), why, size, tuple(paths))
+            why = f"last used {age} ago" + ("; it was tried under another key since" if given_up else "")
+            yield Unneeded("scratch", str(note.action) if note else key, why, size, tuple(paths))
 
     def _of_replies(self, needed: Collection[int], keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
         sizes = replies.sizes(self._state / "replies")

@@ -82,15 +82,9 @@ _UNNEEDED_REQUESTS = """
     SELECT q.key FROM recorded.requests q JOIN recorded.results r USING (rule, shard, run_id)
     WHERE r.result_id IN (SELECT unnest($1::BIGINT[]))
 """
-_TRIED = """
-    WITH attempts AS (
-        SELECT key, rule, shard, run_id, key <> last(key) OVER (
-            PARTITION BY profile, rule, shard ORDER BY run_id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
-        ) AS later
-        FROM recorded.actions WHERE key IS NOT NULL
-    )
-    SELECT key, max_by(rule, run_id), max_by(shard, run_id), bool_and(later) FROM attempts
-    WHERE key IN (SELECT unnest($1)) GROUP BY key
+_LAST_TRIED = """
+    SELECT profile, rule, shard, max(run_id), max_by(key, run_id) FROM recorded.actions
+    WHERE key IS NOT NULL GROUP BY profile, rule, shard
 """
 _IDS = "SELECT key, max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key"
 _PARTS = """
@@ -235,9 +229,10 @@ class Manifest:
         """Keys of the requests that results rest on, but none of these."""
         return {key for (key,) in self._fetch(_UNNEEDED_REQUESTS, list(needed))}
 
-    def tried(self, keys: Sequence[ActionKey]) -> dict[ActionKey, tuple[ActionId, bool]]:
-        """Which action each key was last of, and whether it has been tried under another key since, in that profile."""
-        return {key: (ActionId(rule, shard), later) for key, rule, shard, later in self._fetch(_TRIED, list(keys))}
+    def last_tried(self) -> dict[tuple[str, ActionId], tuple[int, ActionKey]]:
+        """For each action of each profile the last run that tried it, and under which key."""
+        rows = self._fetch(_LAST_TRIED)
+        return {(profile, ActionId(rule, shard)): (run_id, key) for profile, rule, shard, run_id, key in rows}
 
     def short_keys(self) -> set[int]:
         """`short_key` of every key that has a result."""

@@ -13,7 +13,6 @@ import pytest
 from buildsys.build import Options, build
 from buildsys.collect import Collector, Keep
 from buildsys.project import Project
-from buildsys.query import connect
 from buildsys.request import Variation
 from buildsys.state.lock import hold
 from tests.behaviour.conftest import Space
@@ -166,32 +165,34 @@ main()
     assert shop.build().ran == []
 
 
-def test_scratch_that_may_be_gone_on_from_stays_unless_asked_for(shop: Space) -> None:
-    folder = shop.root / ".buildsys/scratch" / ("0" * 32)
-    folder.mkdir(parents=True)
-    (folder / "checkpoint").write_bytes(b"x" * 1000)
-    collect(shop)
-    assert folder.exists()
-    told = run_in(shop.root, "gc", "--scratch", "--dry-run").stdout
-    assert "1.0 kB" in told
-    collect(shop, scratch=False)
-    assert not folder.exists()
+SCRATCH = RULES.replace("mkdir", "echo x > {scratch}/x; grep -q 3 {inputs.words} || exit 1; mkdir") + "scratch = true\n"
 
 
-def test_scratch_of_a_key_that_is_given_up_goes(shop: Space) -> None:
-    shop.write("rules/book.toml", RULES.replace("mkdir", "exit 3; mkdir"))
+def scratches(space: Space) -> list[str]:
+    return [path.parent.name for path in (space.root / ".buildsys/scratch").glob("*/x")]
+
+
+def test_scratch_stays_while_its_action_may_go_on_from_it(shop: Space) -> None:
+    shop.write("rules/book.toml", SCRATCH)
     shop.write("config.toml", "mark = 2\n")
     assert shop.build().failed == ["book"]
-    with closing(connect(shop.root)) as con:
-        ((key,),) = con.execute("SELECT key FROM actions WHERE outcome = 'failed'").fetchall()
-    folder = shop.root / ".buildsys/scratch" / key
-    folder.mkdir(parents=True)
+    (key,) = scratches(shop)
     collect(shop)
-    assert folder.exists()
-    shop.write("rules/book.toml", RULES)
+    assert scratches(shop) == [key]
+    told = run_in(shop.root, "gc", "--scratch", "--dry-run").stdout
+    assert "  scratch   book" in told
+    assert scratches(shop) == [key]
     mark(shop, 3)
     collect(shop)
-    assert not folder.exists()
+    assert scratches(shop) == []
+
+
+def test_scratch_goes_where_a_user_says_so(shop: Space) -> None:
+    shop.write("rules/book.toml", SCRATCH)
+    shop.write("config.toml", "mark = 2\n")
+    shop.build()
+    collect(shop, scratch=False)
+    assert scratches(shop) == []
 
 
 def test_old_logs_go_but_for_the_newest_of_each_action(shop: Space) -> None:
