@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from buildsys.digest import Digest
+from buildsys.digest import Digest, digest_of
 from buildsys.errors import BuildError
 from buildsys.model import (
     NO_SHARD,
@@ -54,6 +54,11 @@ class Served:
     service: Service
     inputs: tuple[Bound, ...]
     key: Digest
+
+    @property
+    def instance(self) -> Digest:
+        """The key of one that runs: it is started anew where its files were written to, even under the same key."""
+        return digest_of(self.key, [list(seen.stat) for bound in self.inputs for seen in bound.seen])
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ class Executor:
 
     def _carried_out(self, assessment: Assessment, again: bool, staging: Path, log: Path) -> Executed:
         rule = assessment.prepared.rule
-        urls = {served.service.name: self._start(served) for served in assessment.services}
+        urls = {served.service.name: self.serve(served) for served in assessment.services}
         inputs = [*assessment.inputs, *(bound for served in assessment.services for bound in served.inputs)]
         # A server may have read files that are not those of its key: nothing it says may be kept.
         seen = [*(seen for bound in inputs for seen in bound.seen), *self._lent(inputs)]
@@ -366,10 +366,9 @@ class Executor:
                 self._chat_engine = ChatEngine(replies), replies
             return self._chat_engine[0]
 
-    def _start(self, served: Served) -> str:
-        """The URL of a service that is up; started anew where its files were written to, even under the same key."""
+    def serve(self, served: Served) -> str:
+        """The URL of a service that is up."""
         preparer, service = self._assessor.preparer, served.service
-        key = digest_of(served.key, [list(seen.stat) for bound in served.inputs for seen in bound.seen])
         values: dict[str, str | Sequence[str]] = {"python": sys.executable, "port": "{port}"}
         values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in served.inputs}
         values |= command_values(service.params)
@@ -378,7 +377,9 @@ class Executor:
         began, started = time.monotonic(), time.time()
         env = preparer.service_environment(service)
         timeout_s = service.ready_timeout_s
-        url = self._services.start(service.name, key, command, env, service.ready, timeout_s, keep=service.keep)
+        url = self._services.start(
+            service.name, served.instance, command, env, service.ready, timeout_s, keep=service.keep
+        )
         with self._lock:
             is_new = url not in self._up
             self._up.setdefault(url, (service.name, started))

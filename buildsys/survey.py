@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from buildsys.assess import Assessment, Assessor, Keyed, input_parts
+from buildsys.assess import Assessment, Assessor, Keyed, Served, input_parts
 from buildsys.code.parse import Broken
 from buildsys.digest import Digest
 from buildsys.ephemeral import ASKED_FOR, Ephemeral, budget_exceeded
-from buildsys.errors import NO_SUCH_TARGET, BuildError
-from buildsys.model import ActionId, Made, Part, Result, Rule, RuleName, Shard, shards_of
+from buildsys.errors import NO_SUCH_TARGET, NOT_UP_TO_DATE, BuildError
+from buildsys.model import ActionId, Made, Part, Result, Rule, RuleName, Service, Shard, shards_of
 from buildsys.past import Past
 from buildsys.plan.decide import reason_of
 from buildsys.preflight import preflight
@@ -86,32 +86,32 @@ class Explained:
 
 def survey(project: Project, targets: Sequence[str] = ()) -> Survey:
     """What `build` with these targets would do now. Raises BuildError like it."""
-    with _opened(project, targets) as surveyor:
+    graph = project.graph()
+    with surveyed(project, graph, graph.wanted(targets), targets) as surveyor:
         return Survey(tuple(surveyor.planned.values()), tuple(surveyor.guessed), surveyor.room())
 
 
 def room_needed(project: Project, graph: Graph, wanted: Wanted, past: Past) -> Room:
     """What a build of the wanted actions needs."""
-    surveyor = _Surveyor(project, graph, wanted, past)
+    surveyor = Surveyor(project, graph, wanted, past)
     surveyor.look()
     return surveyor.room()
 
 
 def explain(project: Project, target: str) -> list[Explained]:
     """The actions of a target, explained. Raises BuildError, exit 3, where there is none."""
-    with _opened(project, [target]) as surveyor:
+    graph = project.graph()
+    with surveyed(project, graph, graph.wanted([target]), [target]) as surveyor:
         return surveyor.explained(surveyor.graph.target(target))
 
 
 @contextmanager
-def _opened(project: Project, targets: Sequence[str]) -> Iterator[_Surveyor]:
-    """A surveyor that has seen all wanted actions."""
-    graph = project.graph()
-    wanted = graph.wanted(targets)
+def surveyed(project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str]) -> Iterator[Surveyor]:
+    """A surveyor that has seen all wanted actions. targets: what a user asked for. Raises BuildError like `build`."""
     manifest = Manifest.read(project.state)
     try:
         past = Past(lambda question: question(manifest), graph.profile)
-        surveyor = _Surveyor(project, graph, wanted, past)
+        surveyor = Surveyor(project, graph, wanted, past)
         surveyor.asked_for = frozenset(graph.target(text) for text in targets)
         surveyor.look()
         yield surveyor
@@ -119,19 +119,21 @@ def _opened(project: Project, targets: Sequence[str]) -> Iterator[_Surveyor]:
         manifest.close()
 
 
-class _Surveyor:
+class Surveyor:
+    """Walks over the wanted actions as a build does. assessor, files, ephemeral: what that has told them."""
+
     def __init__(self, project: Project, graph: Graph, wanted: Wanted, past: Past) -> None:
         self.graph = graph
         self.planned: dict[ActionId, Planned] = {}
         self.guessed: list[RuleName] = []
         self._past = past
         self._preparer = Preparer(project, graph)
-        self._files = Files(project.root, past.files, project.looks)
-        self._assessor = Assessor(graph, self._preparer, self._files, Store(project.state), past)
-        self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
+        self.files = Files(project.root, past.files, project.looks)
+        self.assessor = Assessor(graph, self._preparer, self.files, Store(project.state), past)
+        self._frontier = preflight(project, graph, wanted, self._preparer, self.files)
         with project.excerpts():
-            self._shared = Shared(project, self._assessor, wanted, past)
-        self._ephemeral = Ephemeral(graph, self._files, past)
+            self._shared = Shared(project, self.assessor, wanted, past)
+        self.ephemeral = Ephemeral(graph, self.files, past)
         self._keyed: dict[ActionId, Keyed] = {}
         self._held = {action.rule for action in past.newest}
         self._made: dict[Digest, bool] = {}
@@ -148,7 +150,7 @@ class _Surveyor:
                     self._settle(action, early, ())
                 else:
                     assessable.append(action)
-            screened = self._shared.screen(self._assessor.assess(assessable))
+            screened = self._shared.screen(self.assessor.assess(assessable))
             for action, assessed in zip(assessable, screened, strict=True):
                 self._settle(action, *self._fate(action, assessed))
         for planned in reversed(list(self.planned.values())):
@@ -161,7 +163,7 @@ class _Surveyor:
         for planned in self.planned.values():
             if planned.fate in ("run", "maybe"):
                 taken = [planned.action, *self._frontier.needs(planned.action)]
-                size = sum(self._ephemeral.size_of(one) or 0 for one in taken if self._is_ephemeral(one))
+                size = sum(self.ephemeral.size_of(one) or 0 for one in taken if self._is_ephemeral(one))
                 needed, user = max((needed, user), (size, str(planned.action)))
         return Room(needed, user if needed else "", self.graph.keeping.ephemeral_budget)
 
@@ -187,6 +189,22 @@ class _Surveyor:
             shards = ", ".join(action.shard for action in self.planned if action.rule == rule) or "none"
             raise BuildError(f"there is no {target}", facts=[("shards", shards)], exit_code=NO_SUCH_TARGET)
         return found
+
+    def served(self, service: Service) -> Served:
+        """What a build would start the service with. Raises BuildError, exit 4, where it would first make its inputs.
+
+        The rules that make them must be among the wanted ones.
+        """
+        makers = [source.rule for source in self.graph.service_sources(service) if isinstance(source, FromRule)]
+        waits = [action.rule for action, planned in self.planned.items() if planned.fate not in ("reuse", "restore")]
+        if missing := [rule for rule in dict.fromkeys(makers) if rule in waits]:
+            raise BuildError(
+                f'service "{service.name}" reads what is not up to date: {", ".join(missing)}',
+                place=service.place,
+                hint=f"buildsys build {' '.join(missing)}",
+                exit_code=NOT_UP_TO_DATE,
+            )
+        return self.assessor.served(service)
 
     def _early(self, action: ActionId) -> Planned | None:
         """The fate of an action that can't be assessed, because its code is broken or its inputs are not known yet."""
@@ -218,7 +236,7 @@ class _Surveyor:
         before = self._past.newest.get(action)
         if before is None or self._services_wait(rule):
             return []
-        return self._assessor.rule_changes(before, self._assessor.prepared(rule))
+        return self.assessor.rule_changes(before, self.assessor.prepared(rule))
 
     def _may_be_made(self, action: ActionId) -> bool:
         """The rule as it is now has made something, so this may be there: an edit was taken back, a rule was renamed.
@@ -228,7 +246,7 @@ class _Surveyor:
         rule = self.graph.rules[action.rule]
         if self._services_wait(rule) or (action not in self._past.newest and action.rule in self._held):
             return False
-        context = self._assessor.prepared(rule).context
+        context = self.assessor.prepared(rule).context
         if context not in self._made:
             self._made[context] = bool(self._past.context(context))
         return self._made[context]
@@ -258,7 +276,7 @@ class _Surveyor:
     def _settle(self, action: ActionId, planned: Planned, outputs: tuple[Made, ...]) -> None:
         self.planned[action] = planned
         if outputs:
-            self._assessor.settle(action, self._keyed[action].key, outputs)
+            self.assessor.settle(action, self._keyed[action].key, outputs)
         shards: list[Shard] | None = None
         if self.graph.rules[action.rule].is_origin:
             if not outputs:

@@ -24,7 +24,7 @@ LAYERS = [
     {"assess", "measured", "preflight", "staged"},
     {"shared", "ephemeral"},
     {"survey", "doctor", "collect", "execute", "supply", "tidy"},
-    {"deliver", "query"},
+    {"deliver", "query", "serving"},
     {"workshop"},
     {"build"},
     {"interface"},

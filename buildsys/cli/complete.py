@@ -30,6 +30,15 @@ def targets(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Com
     return [CompletionItem(name, help=graph.rules[name].about) for name in graph.order if name.startswith(incomplete)]
 
 
+def services(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The services that rule files declare."""
+    try:
+        graph = Here.of(ctx).project.graph()
+    except BuildError:
+        return []
+    return [CompletionItem(name) for name in graph.services if name.startswith(incomplete)]
+
+
 def _actions(here: Here, graph: Graph, name: str) -> Iterator[str]:
     """The actions of a rule whose outputs are there."""
     from buildsys.spec.pattern import fill

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "why": "Explain why an action runs, or what its result rests on.",
     "sql": "Ask the manifest, and all outputs that are tables, with SQL.",
     "lineage": "Say what a file was made from, or what was made from it.",
+    "service": "Start, end and look at the servers that actions need.",
     "log": "Show what an action printed when it ran last.",
     "graph": "Draw which rule needs which.",
     "gc": "Remove what nothing needs any more.",

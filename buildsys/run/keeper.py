@@ -101,9 +101,15 @@ class Keeper:
         end_orphans()
         self._reap()
         if self._is_recorded():
-            ended = None if self._status is None else exit_text(os.waitstatus_to_exitcode(self._status))
             with contextlib.suppress(OSError):
-                write(self._folder, replace(self._kept, ended=ended))
+                self._record_end()
+
+    def _record_end(self) -> None:
+        """Nobody writes another record of the name before this process has ended."""
+        if self._asked_to_end:
+            record_path(self._folder, self._kept.name).unlink()
+        elif self._status is not None:
+            write(self._folder, replace(self._kept, ended=exit_text(os.waitstatus_to_exitcode(self._status))))
 
     def _ask_to_end(self, _number: int, _frame: FrameType | None) -> None:
         self._asked_to_end = True

@@ -7,6 +7,7 @@ asked. A number in a file is no reason to signal anybody: a process is known by 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -52,7 +53,8 @@ class Kept:
 
     since: seconds since 1970. server: leads the server's process group. keeper: stands by it, and ends what it leaves.
     folder: device and inode of the folder of the record, since a copy of a project has no servers of its own.
-    ended: how it ended, "" for exit code 0; None where it runs, or nobody was there to say.
+    ended: how it ended by itself, "" for exit code 0; None where it runs, or nobody was there to say. One that a user
+    ends leaves no record.
     """
 
     name: str
@@ -86,9 +88,16 @@ class Kept:
             signal_group(self.server.pid, number)
 
     def end(self) -> bool:
-        """Ask for its end, kill it three seconds later; whether nothing of it is left."""
-        self.signal(signal.SIGTERM)
-        if not self._is_gone_in(END_S):
+        """End it, all that it started, and its record: SIGTERM, SIGKILL three seconds later.
+
+        Whether nothing of it is left.
+        """
+        if self.keeper.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.keeper.pid, signal.SIGTERM)
+        else:
+            self.signal(signal.SIGTERM)
+        if not self._is_gone_in(END_S + 1):
             self.signal(signal.SIGKILL)
         return self._is_gone_in(GONE_S)
 

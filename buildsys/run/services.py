@@ -242,7 +242,7 @@ class Services:
         deadline = time.monotonic() + timeout_s
         pause_s = FIRST_POLL_S
         while True:
-            answer = _ask(url)
+            answer = answer_of(url)
             # In this order: were our server dead, then another one would have answered on its port.
             ended = service.child.wait(0 if answer == "200" else pause_s)
             if self._closed:
@@ -296,7 +296,7 @@ def _end(services: Sequence[_Service], by: float) -> None:
         service.end(by)
 
 
-def _ask(url: str) -> str:
+def answer_of(url: str) -> str:
     """What a GET of `url` brings: "200", another status, or why there is none."""
     try:
         with _open(url, timeout=ANSWER_S) as answer:

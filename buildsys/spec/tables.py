@@ -307,8 +307,8 @@ class ServiceTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
         Meta(
             description=(
                 "Whether the server is left running after a build, also after one that failed or was interrupted, "
-                "for the next one to use. It is started anew where its key has changed, where it has ended, and where "
-                "it no longer answers."
+                "for the next one to use: see `buildsys service`. It is started anew where its key has changed, where "
+                "it has ended, and where it no longer answers."
             ),
             examples=[True],
         ),

@@ -8,6 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from buildsys.cli.group import COMMANDS, buildsys
+from buildsys.cli.service import command as service
+
+OTHERS = ("init", "schema", "completion", "service")
 
 HEAVY = {"duckdb", "rich", "pyarrow", "torch", "transformers", "datasets", "openai", "aiohttp", "numpy", "msgspec"}
 
@@ -58,7 +61,20 @@ def test_the_help_of_the_group_starts_with_examples_and_lists_all_commands():
     assert all(f"\n  {name} " in told for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("init", "schema", "completion")])
+@pytest.mark.parametrize("name", service.commands)
+def test_the_help_of_a_command_of_service_starts_with_examples_of_it(name):
+    told = CliRunner().invoke(buildsys, ["service", name, "--help"]).stdout.splitlines()
+    assert told[0] == "Examples:"
+    assert f"buildsys service {name}" in told[1]
+
+
+READING = {
+    **{name: buildsys.get_command(click.Context(buildsys), name) for name in COMMANDS if name not in OTHERS},
+    **{f"service {name}": service.commands[name] for name in ("status", "logs")},
+}
+
+
+@pytest.mark.parametrize("name", READING)
 def test_every_command_on_a_project_takes_a_folder_and_gives_json(name):
-    options = {option for param in buildsys.get_command(click.Context(buildsys), name).params for option in param.opts}
+    options = {option for param in READING[name].params for option in param.opts}
     assert {"-C", "--json"} <= options

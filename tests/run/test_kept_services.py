@@ -21,7 +21,7 @@ import pytest
 from buildsys.errors import INTERRUPTED, BuildError
 from buildsys.run.kept import Kept, all_kept, find
 from buildsys.run.services import Services
-from tests.behaviour.processes import processes_in
+from tests.processes import processes_in
 from tests.run.conftest import Space, alive, within
 from tests.run.servers import ENV, READY, SERVER, command, pids
 
@@ -106,8 +106,9 @@ def test_what_is_left_running_stays_whether_or_not_a_rule_says_so(kennel: Kennel
 
 
 def test_a_dead_kept_server_is_started_anew(kennel: Kennel) -> None:
-    kennel.build()
+    kennel.build(text=f"exec {command()}")
     os.kill(pids(kennel.space)[0], signal.SIGKILL)
+    assert within(5, lambda: kennel.kept().ended == "signal 9 (SIGKILL: killed; out of memory?)")
     kennel.build()
     assert [alive(pid) for pid in pids(kennel.space)] == [False, True]
 
@@ -211,7 +212,8 @@ def recorded(kennel: Kennel) -> set[int]:
 
 def test_a_record_of_a_process_that_is_another_one_by_now_is_ignored(kennel: Kennel) -> None:
     kennel.build()
-    assert kennel.kept().end()
+    os.kill(kennel.kept().server.pid, signal.SIGTERM)
+    assert within(5, lambda: kennel.kept().gone)
     with subprocess.Popen(["sleep", "1000"], start_new_session=True) as foreign:
         other = {"pid": foreign.pid, "born": "0"}
         kennel.rewrite(server=other, keeper=other, ended=None)
@@ -279,7 +281,7 @@ def test_the_end_of_a_kept_server_is_that_of_all_that_it_started(kennel: Kennel)
     assert len(pids(kennel.space)) == 3
     assert kennel.kept().end()
     assert not any(map(alive, pids(kennel.space)))
-    assert kennel.kept().ended == "signal 15 (SIGTERM: terminated)"
+    assert find(kennel.folder, "model") is None
 
 
 def test_a_stubborn_kept_server_is_killed(kennel: Kennel, monkeypatch: pytest.MonkeyPatch) -> None:
