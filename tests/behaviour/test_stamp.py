@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import buildsys
 from buildsys.model import ActionFinished, Event
+from buildsys.project import STATE, Project
 from buildsys.request import Request, Variation
 from buildsys.state.stamp import current
+from buildsys.survey import survey
 from tests.behaviour.conftest import Space
 from tests.state.conftest import tick
 
@@ -227,6 +231,47 @@ def test_a_change_is_seen(stamped: Space, change: Change, monkeypatch: pytest.Mo
 def test_what_decides_nothing_is_not_looked_at(stamped: Space, change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
     change(stamped, monkeypatch)
     assert current(stamped.root, Request()) is not None
+
+
+def mutate(rng: random.Random, root: Path) -> str:
+    """Do one thing to one file of the project; what it was."""
+    files = [path for path in sorted(root.rglob("*")) if path.is_file() and path.relative_to(root).parts[0] != STATE]
+    path = rng.choice(files)
+    before = path.stat()
+    what = rng.choice(["append", "in place", "mode", "remove", "rename", "renew", "beside", "folder", "link"])
+    match what:
+        case "append":
+            path.write_bytes(path.read_bytes() + b"\n")
+        case "in place":
+            path.write_bytes(path.read_bytes().swapcase())
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        case "mode":
+            path.chmod(before.st_mode ^ 0o111)
+        case "remove":
+            path.unlink()
+        case "rename":
+            path.rename(path.with_stem(f"{path.stem}0"))
+        case "renew":
+            shutil.copy2(path, path.with_name("renewed"))
+            path.with_name("renewed").rename(path)
+        case "beside":
+            shutil.copy(path, path.with_stem(f"{path.stem}0"))
+        case "folder":
+            path.unlink()
+            path.mkdir()
+        case "link":
+            shutil.move(path, root / "moved")
+            path.symlink_to(root / "moved")
+    return f"{what}: {path.relative_to(root)}"
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_whatever_one_thing_changes_a_stamp_that_holds_means_that_nothing_is_to_be_done(
+    stamped: Space, seed: int
+) -> None:
+    what = mutate(random.Random(seed), stamped.root)
+    if current(stamped.root, Request()):
+        assert survey(Project(stamped.root)).up_to_date, what
 
 
 @pytest.mark.parametrize(
