@@ -6,7 +6,6 @@ Knows nothing of builds. A line is a list of spans, so that it is cut before it 
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TextIO
 
@@ -60,6 +59,8 @@ def columns(text: str) -> int:
     """How many columns a terminal needs for a text without control characters."""
     if text.isascii():
         return len(text)
+    import unicodedata  # nothing to do, and most of what there is to tell, is told without it
+
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,7 +67,8 @@ def current(root: Path, request: Request) -> Current | None:
 
 def discard(state: Path) -> None:
     """Forget all stamps: something is about to be made, recorded or removed."""
-    shutil.rmtree(state / "stamps", ignore_errors=True)
+    for path in (state / "stamps").glob("*"):
+        path.unlink()
 
 
 class Draft:
