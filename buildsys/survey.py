@@ -168,12 +168,26 @@ class Surveyor:
         return Room(needed, user if needed else "", self.graph.keeping.ephemeral_budget)
 
     def _wake(self, user: Planned) -> None:
-        """What it needs of dropped outputs is made again."""
-        for need in self._frontier.needs(user.action):
-            if need in self._resting:
-                self.planned[need] = Planned(need, user.fate, f"dropped, and {user.action} needs it")
-                self._resting.discard(need)
-                self._wake(self.planned[need])
+        """What it reads of dropped outputs is made again, unless another profile has it."""
+        for need in self._read_of_dropped(user.action):
+            self.planned[need] = Planned(need, user.fate, f"dropped, and {user.action} needs it")
+            self._resting.discard(need)
+            self._wake(self.planned[need])
+
+    def _read_of_dropped(self, action: ActionId) -> list[ActionId]:
+        """The resting actions of whose outputs it reads some that are nowhere; see `Supply.lacking`."""
+        if self._resting.isdisjoint(self._frontier.needs(action)):
+            return []
+        services = self.graph.services_of(self.graph.rules[action.rule])
+        sources = [*self.graph.sources(action), *(one for each in services for one in self.graph.service_sources(each))]
+        given = [
+            given
+            for source in sources
+            if isinstance(source, FromRule) and (source.many or self.graph.maker(source) in self._resting)
+            for given in self._assessor.bind(source).given
+        ]
+        makers = [one.maker for one in given if one.maker in self._resting and not self._ephemeral.locate(one)]
+        return [maker for maker in dict.fromkeys(makers) if maker]
 
     def _is_ephemeral(self, action: ActionId) -> bool:
         return self.graph.rules[action.rule].ephemeral

@@ -11,6 +11,7 @@ from buildsys.collect import Collector, Keep
 from buildsys.errors import LIMIT
 from buildsys.model import ActionFinished
 from buildsys.project import Project
+from buildsys.request import Variation
 from buildsys.survey import survey
 from tests.behaviour.conftest import Built, Space
 
@@ -224,6 +225,12 @@ def test_another_profile_reads_what_is_there_instead_of_making_it_twice(space: S
     assert built.ran == ["draft"]
     assert space.read("build/other/draft.txt").startswith("7 aaa")
     assert not (space.root / "build/other/states").exists()
+
+
+def test_a_plan_knows_that_another_profile_has_what_is_needed(space: Space) -> None:
+    space.build()
+    planned = survey(Project(space.root, Variation("other"))).actions
+    assert {one.action.rule: one.fate for one in planned} == {"states": "reuse", "sizes": "restore", "draft": "run"}
 
 
 def test_makers_of_shards_cannot_be_ephemeral(space: Space) -> None:

@@ -171,7 +171,7 @@ class _Play:
             self._refused(asked)
             return
         clean = model.Clean(world, rules, asked.profile).actions
-        permits = self.past.permits(world, clean)
+        permits = self.past.permits(world, clean, asked.target)
         planned = survey(asked.project(self.root), asked.targets)
         seen, called = self._built(asked)
         for who, permit in permits.items():
@@ -185,7 +185,7 @@ class _Play:
                     f"permitted: {sorted(permit.outcomes)}, called: {sorted(permit.calls)}"
                 )
         self._compare_plan(planned, permits, seen, called)
-        self.past.take(asked.profile, clean, seen, called)
+        self.past.take(asked.profile, world, clean, seen, called)
         if not asked.target and all(outcome in _GOOD for outcome in seen.values()):
             self.past.tidied(asked.profile, world, clean)
         self._compare_disk()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tests.fuzz import generate
-from tests.fuzz.world import Output, Rule, World
+from tests.fuzz.world import Output, Rule, Value, World
 
 Edit = Callable[[random.Random, World], World]
 
@@ -123,7 +123,8 @@ def add_rule(rng: random.Random, world: World) -> World:
 
 
 def remove_rule(rng: random.Random, world: World) -> World:
-    return generate.without_rules(world, {rng.choice(sorted(world.rules))}) if len(world.rules) > 1 else world
+    left = generate.without_rules(world, {rng.choice(sorted(world.rules))})
+    return left if left.rules else world
 
 
 def rename_rule(rng: random.Random, world: World) -> World:
@@ -153,8 +154,10 @@ def retype_param(rng: random.Random, world: World) -> World:
         if not rule.params or rule.kind != "run":
             return rule
         name = rng.choice(sorted(rule.params))
-        other = {"1": 1, "True": True, "1.0": 1.0}.get(str(rule.params[name]), "1")
-        return replace(rule, params={**rule.params, name: str(other) if rng.random() < 0.5 else other})
+        before = world.value(rule.params[name])
+        typed: dict[str, Value] = {"1": 1, "True": True, "1.0": 1.0}
+        other = typed.get(before, 1) if isinstance(before, str) else str(before)
+        return replace(rule, params={**rule.params, name: other})
 
     return _with_other(rng, world, change)
 
@@ -194,8 +197,15 @@ def move_output(rng: random.Random, world: World) -> World:
 
 def edit_check(rng: random.Random, world: World) -> World:
     def change(rule: Rule) -> Rule:
-        is_table = rule.outputs[0].form == "table"
+        is_table = rule.outputs[0].form == "table" and not rule.ephemeral
         return replace(rule, check="" if rule.check else f"BAD{rng.randrange(6)};") if is_table else rule
+
+    return _with_other(rng, world, change)
+
+
+def flip_ephemeral(rng: random.Random, world: World) -> World:
+    def change(rule: Rule) -> Rule:
+        return rule if rule.is_origin or rule.check else replace(rule, ephemeral=not rule.ephemeral)
 
     return _with_other(rng, world, change)
 
@@ -233,6 +243,7 @@ SOURCE_EDITS: dict[str, tuple[int, Edit]] = {
     "rename_output": (2, rename_output),
     "move_output": (2, move_output),
     "edit_check": (2, edit_check),
+    "flip_ephemeral": (1, flip_ephemeral),
     "move_rule": (1, move_rule),
 }
 """Name -> how often, and the edit."""

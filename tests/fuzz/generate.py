@@ -105,7 +105,9 @@ def _rule(rng: random.Random, world: World, name: str) -> Rule:
         check=f"BAD{rng.randrange(_N_MARKS)};" if outputs[0].form == "table" and rng.random() < 0.5 else "",
         file=rng.randrange(2),
         default=rng.random() < 0.9,
+        ephemeral=not is_origin and rng.random() < 0.2,
     )
+    rule = replace(rule, ephemeral=rule.ephemeral and not rule.check)
     return replace(rule, inputs={f"i{n}": source_for(rng, world, rule) for n in range(rng.randint(1, 3))})
 
 

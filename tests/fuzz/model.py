@@ -55,16 +55,33 @@ class Made:
 
 @dataclass(frozen=True)
 class Given:
-    """What is in one input role: (file name, content) in order."""
+    """What is in one input role: (file name, content) in order.
+
+    makers: of each file, where an action makes it. lent: of each file, where an ephemeral rule makes it, what it counts
+    by: the key of its action, and its role there.
+    """
 
     many: bool
     files: tuple[tuple[str, Content], ...]
-    is_made: bool
+    makers: tuple[Who, ...] = ()
+    lent: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_stored(self) -> bool:
+        """It is read from the store."""
+        return bool(self.makers) and not self.lent
+
+    @property
+    def counted(self) -> object:
+        """What of it is in a wide key."""
+        names = tuple(name for name, _ in self.files)
+        return (self.many, names, self.lent) if self.lent else (self.many, self.files)
 
 
 @dataclass(frozen=True)
 class Key:
-    """wide: over all modules that the script reaches; narrow: over the functions that the action calls.
+    """wide: over all modules that the script reaches, with ephemeral inputs by their keys; narrow: over the functions
+    that the action calls, and what it reads.
 
     A build must run what has a narrow key that was never done, and may run what has a wide one.
     """
@@ -177,22 +194,34 @@ class Clean:
     def _given(self, source: Source, who: Who) -> Given:
         world = self._world
         if source.kind == "file":
-            return Given(False, ((source.name.rpartition("/")[2], world.data[source.name]),), False)
+            return Given(False, ((source.name.rpartition("/")[2], world.data[source.name]),))
         if source.kind == "folder":
             tree = tuple(sorted(world.files_in(source.name).items()))
-            return Given(False, ((source.name.rpartition("/")[2], tree),), False)
+            return Given(False, ((source.name.rpartition("/")[2], tree),))
         if source.kind == "glob":
             files = world.files_in(source.name)
-            return Given(True, tuple((name, files[name]) for name in sorted(files, key=natural)), False)
+            return Given(True, tuple((name, files[name]) for name in sorted(files, key=natural)))
         if source.kind == "shard":
             name = f"{who.shard}.txt"
-            return Given(False, ((name, world.files_in(source.name)[name]),), False)
-        if source.kind == "every":
-            made = [one for maker in self._of_rule[source.name] for one in self.actions[maker].made]
-            return Given(True, tuple((one.name, one.content) for one in made if one.role == source.output), True)
-        made = list(self.actions[self._maker(source, who)].made)
-        one = next(one for one in made if one.role == source.output and one.shard in ("", who.shard))
-        return Given(False, ((one.name, one.content),), True)
+            return Given(False, ((name, world.files_in(source.name)[name]),))
+        makers = self._of_rule[source.name] if source.kind == "every" else [self._maker(source, who)]
+        made = [
+            (maker, one)
+            for maker in makers
+            for one in self.actions[maker].made
+            if one.role == source.output and (source.kind == "every" or one.shard in ("", who.shard))
+        ]
+        return Given(
+            source.kind == "every",
+            tuple((one.name, one.content) for _, one in made),
+            tuple(maker for maker, _ in made),
+            tuple((self._wide(maker), one.role) for maker, one in made) if world.rules[source.name].ephemeral else (),
+        )
+
+    def _wide(self, who: Who) -> str:
+        key = self.actions[who].key
+        assert key
+        return key.wide
 
     # ------------------------------------------------------------ what it makes
 
@@ -237,9 +266,10 @@ class Clean:
             sorted((name, repr(self._world.value(value))) for name, value in rule.params.items()),
             sorted((output.role, output.file) for output in rule.outputs),
             sorted((output.role, _name(self._path(output, who.shard))) for output in plain),
-            sorted((role, one.many, one.files) for role, one in given.items()),
         ]
-        return Key(_digest(facts, self._modules(rule)), _digest(facts, self._functions(rule)))
+        counted = sorted((role, one.counted) for role, one in given.items())
+        read = sorted((role, one.many, one.files) for role, one in given.items())
+        return Key(_digest(facts, counted, self._modules(rule)), _digest(facts, read, self._functions(rule)))
 
     def _modules(self, rule: Rule) -> list[tuple[str, str]]:
         paths = set(modules_of(self._world, rule.script)) if rule.script else set()

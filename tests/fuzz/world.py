@@ -89,6 +89,7 @@ class Rule:
     check: str = ""
     file: int = 0
     default: bool = True
+    ephemeral: bool = False
 
     @property
     def is_origin(self) -> bool:
@@ -256,6 +257,8 @@ def _rule_text(rule: Rule) -> str:
     lines.append(_table("outputs", {output.role: output.pattern for output in rule.outputs}))
     if not rule.default:
         lines.append("default = false")
+    if rule.ephemeral:
+        lines.append("ephemeral = true")
     if rule.check:
         lines.append(f"[rule.{rule.name}.checks]\nclean = {json.dumps(check_sql(rule))}")
     return "\n".join(lines) + "\n"
