@@ -35,7 +35,7 @@ Kind = Literal["store", "ephemeral", "links", "frozen", "cache", "staging", "log
 _REMADE: Final[dict[Kind, str]] = {
     "frozen": "copies of scripts; made anew when a command runs",
     "cache": "made anew by the next build",
-    "staging": "left by builds that were killed",
+    "staging": "left by earlier builds",
 }
 
 
@@ -69,10 +69,11 @@ class Unneeded:
 
 @dataclass(frozen=True)
 class Plan:
-    """unneeded: what goes. kept: bytes that stay, by kind."""
+    """unneeded: what goes. kept: bytes that stay, by kind. pinned: runs whose state stays."""
 
     unneeded: tuple[Unneeded, ...]
     kept: dict[Kind, int]
+    pinned: tuple[int, ...]
 
     @property
     def size(self) -> int:
@@ -106,7 +107,8 @@ class Collector:
 
     def plan(self, keep: Keep) -> Plan:
         """What goes and what stays. Changes nothing."""
-        needed = self._manifest.needed(keep.runs, self.pinned())
+        pinned = self.pinned()
+        needed = self._manifest.needed(keep.runs, pinned)
         kept: dict[Kind, int] = {}
         unneeded = [*self._of_store(needed, keep, kept), *self._of_logs(keep, kept)]
         unneeded += self._of_ephemeral(kept)
@@ -117,7 +119,7 @@ class Collector:
                 continue  # a server that runs may yet import what lies there
             found = [str(path) for path in (self._state / kind).glob("*")]
             unneeded.append(Unneeded(kind, "", why, sum(map(_size, found)), tuple(found)))
-        return Plan(tuple(one for one in unneeded if one.names), kept)
+        return Plan(tuple(one for one in unneeded if one.names), kept, tuple(pinned))
 
     def collect(self, plan: Plan) -> None:
         """Remove what the plan says. Links go before the objects that they lead to."""
@@ -181,7 +183,7 @@ class Collector:
         for rule, objects in dead.items():
             mine = (objects & gone) - told
             told |= mine
-            yield _objects(rule, f"results that neither hold now nor did in the last {keep.runs} runs", mine, sizes)
+            yield _objects(rule, f"results that neither hold now nor did in {_last(keep.runs)}", mine, sizes)
         yield _objects("", "no result names them", gone - told, sizes)
         stale = [str(folder) for digest, folder in self._store.linked().items() if digest not in live]
         yield Unneeded("links", "", "lead to what no result needs", sum(map(_size, stale)), tuple(stale))
@@ -191,7 +193,7 @@ class Collector:
         found = [str(log) for log in logs.outdated(folder, keep.logs)]
         size = sum(map(_size, found))
         kept["logs"] = _size(str(folder)) - size
-        why = f"of runs before the last {keep.logs}; the newest of each action stays"
+        why = f"of runs before {_last(keep.logs)}; the newest of each action stays"
         yield Unneeded("logs", "", why, size, tuple(found))
 
     def _of_ephemeral(self, kept: dict[Kind, int]) -> Iterator[Unneeded]:
@@ -247,6 +249,10 @@ class Collector:
             size = sum(sizes[key] for key in keys)
             kept["replies"] -= size
             yield Unneeded("replies", "", "paid for, but no result that stays rests on them", size, tuple(keys))
+
+
+def _last(n_runs: int) -> str:
+    return "the last run" if n_runs == 1 else f"the last {n_runs} runs"
 
 
 def _objects(what: str, why: str, digests: Collection[Digest], sizes: dict[Digest, int]) -> Unneeded:

@@ -25,6 +25,7 @@ _NOUNS: Final[dict[Kind, str]] = {
     "replies": "request",
     "scratch": "folder",
     "links": "folder",
+    "staging": "folder",
 }
 
 
@@ -90,7 +91,9 @@ def command(
             {"kind": one.kind, "what": one.what, "why": one.why, "size": one.size, "n": len(one.names)}
             for one in plan.unneeded
         ]
-        print_json({"removed": not dry_run, "size": plan.size, "unneeded": gone, "kept": plan.kept})
+        print_json(
+            {"removed": not dry_run, "size": plan.size, "unneeded": gone, "kept": plan.kept, "pinned": plan.pinned}
+        )
     else:
         show([_total(plan, dry_run)], sys.stdout)
 

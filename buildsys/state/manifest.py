@@ -488,12 +488,7 @@ def _migrate(con: duckdb.DuckDBPyConnection) -> None:
         version, views = con.execute("FROM recorded.format").fetchall()[0]
     except duckdb.CatalogException:
         version, views = 0, ""
-    if version > len(MIGRATIONS):
-        raise BuildError(
-            "the manifest was written by a newer buildsys",
-            facts=[("its version", str(version)), ("this one reads", str(len(MIGRATIONS)))],
-            hint="install that version, or a later one",
-        )
+    _refuse_newer(version)
     now = (len(MIGRATIONS), digest_bytes(VIEWS.encode()))
     if (version, views) == now:
         return
@@ -505,3 +500,12 @@ def _migrate(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("INSERT INTO recorded.format VALUES ($1, $2)", now)
     con.execute("COMMIT")
     con.execute("CHECKPOINT manifest")
+
+
+def _refuse_newer(version: int) -> None:
+    if version > len(MIGRATIONS):
+        raise BuildError(
+            "the manifest was written by a newer buildsys",
+            facts=[("its version", str(version)), ("this one reads", str(len(MIGRATIONS)))],
+            hint="install that version, or a later one",
+        )
