@@ -166,7 +166,7 @@ def test_an_output_of_which_the_store_lost_the_bytes_is_no_users_file(known, cop
 def test_damage_that_shows_as_the_manifest_is_written_costs_no_command(known, copy) -> None:
     size = (known[0].root / ".buildsys/live/manifest.duckdb").stat().st_size
     n_told = 0
-    for at in range(13_000, size, size // 8):
+    for at in range(13_000, size, size // 6):
         space = copy(str(at))
         live = space.root / ".buildsys/live/manifest.duckdb"
         content = bytearray(live.read_bytes())
