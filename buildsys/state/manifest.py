@@ -477,6 +477,7 @@ def _opened_to_read(state: Path) -> tuple[duckdb.DuckDBPyConnection, _Known]:
         con.close()
         raise
     con.close()
+    _refuse_newer(version)
     raise BuildError("the manifest was written by another version of buildsys", hint="run `buildsys build` once")
 
 
