@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import queue
-import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +19,7 @@ from buildsys.assess import Assessment, Assessor
 from buildsys.code.parse import Broken
 from buildsys.deliver import Delivered
 from buildsys.ephemeral import ASKED_FOR, Ephemeral
-from buildsys.errors import NO_SUCH_TARGET, BuildError
+from buildsys.errors import BuildError
 from buildsys.execute import Executed
 from buildsys.model import (
     ActionFinished,
@@ -39,13 +38,15 @@ from buildsys.model import (
     shards_of,
 )
 from buildsys.past import Past
-from buildsys.preflight import preflight
+from buildsys.plan.turns import Turn
+from buildsys.preflight import preflight, refuse_unwanted, unknown_shard
 from buildsys.prepare import Preparer
 from buildsys.project import Project
 from buildsys.readers import Readers
 from buildsys.request import Request
 from buildsys.shared import Shared
 from buildsys.spec.graph import Graph, Wanted
+from buildsys.starts import Starts
 from buildsys.state import logs, stamp
 from buildsys.state.files import Files
 from buildsys.state.layout import bring_up_to_date
@@ -61,7 +62,6 @@ from buildsys.workshop import Workshop
 
 GOOD: frozenset[Outcome] = frozenset({"ran", "reused", "restored"})
 _ENDED = {"failed": "failed", "skipped": "was skipped", "blocked": "is blocked", "cancelled": "was cancelled"}
-_MOST_SHARDS = 20
 _DRAIN_S = 10.0
 
 
@@ -81,7 +81,7 @@ def build(project: Project, options: Options, emit: Callable[[Event], None]) -> 
     draft = stamp.Draft(project.looks)
     graph = project.graph()
     wanted = graph.wanted(options.targets)
-    _refuse_unwanted(graph, wanted, options.force)
+    refuse_unwanted(graph, wanted, options.force)
     with hold(project.state / "lock", options.command):
         bring_up_to_date(project.state)
         with ExitStack() as stack:
@@ -138,9 +138,8 @@ class Build:
         self._paths: set[str] = set()
         self._rows: list[ActionRow] = []
         self._again: set[ActionId] = set()
-        self._running: dict[
-            ActionKey, list[ActionId]
-        ] = {}  # The one that runs, then those that wait for what it makes.
+        self._starts = Starts([graph.rules[rule] for rule in wanted.shards], graph.pools, options.jobs)
+        self._refused: BuildError | None = None
         self._n_left: dict[RuleName, int] = {}
         self._n_busy = 0
         self._readers = Readers(graph, self._recorder, emit)
@@ -162,8 +161,9 @@ class Build:
         try:
             self._loop()
             assert self._stopping or not self._frontier.n_waiting, "actions wait for what will never be settled"
-            unknown = self._unknown_target()
-            outcome = "done" if all(outcome in GOOD for outcome in self._outcomes.values()) else "failed"
+            unknown = self._refused or self._unknown_target()
+            good = not self._refused and all(outcome in GOOD for outcome in self._outcomes.values())
+            outcome = "done" if good else "failed"
             if outcome == "done" and not self._options.targets:
                 self._tidy()
         except KeyboardInterrupt:
@@ -171,7 +171,8 @@ class Build:
             self._interrupt()
         self._finish(outcome)
         if unknown:
-            raise unknown
+            with self._project.excerpts():
+                raise unknown
         run_id = self._workshop.run_id if self._workshop else 0
         finished = BuildFinished(run_id, outcome, time.monotonic() - started, Counter(self._outcomes.values()))
         self._emit(finished)
@@ -215,6 +216,8 @@ class Build:
                 else:
                     assessable.append(action)
             self._take_up(assessable)
+            self._begin()
+        self._begin(last=True)
 
     def _take_up(self, actions: Sequence[ActionId], decided: Decision | None = None) -> None:
         """Assess actions, and do what their assessments say, or what was decided before."""
@@ -252,19 +255,7 @@ class Build:
     def _start(self, assessment: Assessment) -> None:
         """Have it run, once what it reads is there, and room for what it makes."""
         if not self._stopping and not self._waits(assessment) and self._supply.has_room(assessment):
-            self._submit(assessment)
-
-    def _submit(self, assessment: Assessment) -> None:
-        """But for one whose equal runs already: equal keys are equal work, which is done once."""
-        same = self._running.setdefault(assessment.key, [])
-        same.append(assessment.action)
-        if len(same) > 1:
-            return
-        workshop = self._open_workshop()
-        rule = assessment.prepared.rule
-        self._n_busy += 1
-        pool = workshop.chat_pool if rule.kind == "chat" else workshop.pool
-        pool.submit(self._execute, workshop, assessment)
+            self._starts.add(assessment)
 
     def _waits(self, assessment: Assessment) -> bool:
         """It reads ephemeral outputs that are not there, and waits until they are made again."""
@@ -280,21 +271,43 @@ class Build:
                 self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
         return True
 
-    def _execute(self, workshop: Workshop, assessment: Assessment) -> None:
+    def _begin(self, *, last: bool = False) -> None:
+        """Have those run whose turn it is. last: until something has run, no more can be decided."""
+        try:
+            turns = [] if self._stopping else self._starts.next(self._may_run, last=last)
+        except BuildError as error:
+            self._refused, self._stopping = error, True
+            return
+        for turn in turns:
+            workshop = self._open_workshop()
+            self._n_busy += 1
+            pool = workshop.chat_pool if turn.who.prepared.rule.kind == "chat" else workshop.pool
+            pool.submit(self._execute, workshop, turn)
+
+    def _may_run(self, rule: RuleName) -> bool:
+        """Not all of its actions are known to be up to date."""
+        actions = self._frontier.actions(rule)
+        return not actions or any(one not in self._outcomes and one not in self._available for one in actions)
+
+    def _execute(self, workshop: Workshop, turn: Turn[Assessment]) -> None:
         """In a thread of a pool."""
+        assessment = turn.who
         try:
             if self._stopping:
                 executed = Executed(cancelled=True)
             else:
                 self._emit(ActionStarted(assessment.action, assessment.decision.reason))
-                executed = workshop.executor.execute(assessment, again=assessment.action in self._again)
+                again = assessment.action in self._again
+                executed = workshop.executor.execute(assessment, again=again, devices=turn.devices)
         except BaseException as error:
             self._fail(error)
             return
-        self._inbox.put(lambda: self._executed(workshop, assessment, executed))
+        self._inbox.put(lambda: self._executed(workshop, turn, executed))
 
-    def _executed(self, workshop: Workshop, assessment: Assessment, executed: Executed) -> None:
+    def _executed(self, workshop: Workshop, turn: Turn[Assessment], executed: Executed) -> None:
         self._n_busy -= 1
+        self._starts.give_back(turn)
+        assessment = turn.who
         action, reason = assessment.action, assessment.decision.reason
         if not executed.outputs:
             workshop.delivery.record_requests(assessment, executed)
@@ -308,18 +321,12 @@ class Build:
             self._again.add(action)
             self._emit(Notice("info", f"{executed.moved} changed while {action} ran: it runs again"))
             self._assessor.look_again(assessment.prepared.rule)
-            self._take_up([action, *self._behind(action, assessment.key)])
+            self._take_up([action, *self._starts.behind(action, assessment.key)])
         elif executed.cancelled:
             self._settle(action, "cancelled", reason, key=assessment.key, executed=executed)
         else:
             error = executed.error or _moved_twice(executed.moved).render()
             self._settle(action, "failed", reason, error, key=assessment.key, executed=executed)
-
-    def _behind(self, action: ActionId, key: ActionKey) -> list[ActionId]:
-        """Those that waited for what this action made of the key that it ran under; none where it didn't run."""
-        if action not in self._running.get(key, [])[:1]:
-            return []
-        return self._running.pop(key)[1:]
 
     def _take(self, assessment: Assessment) -> None:
         """Reuse or restore. What is in place, holds already and has passed its checks costs nothing more."""
@@ -421,12 +428,12 @@ class Build:
         elif key and outcome == "ran":
             self._assessor.settle(action, key, outputs)  # bytes that were made anew may be others
         if key:
-            self._take_up(self._behind(action, key))
+            self._take_up(self._starts.behind(action, key))
         for waiting in self._supply.settled(action):
             if not self._is_lost(waiting):
                 self._take_up([waiting.action], waiting.decision)
         while admitted := self._supply.admitted():
-            self._submit(admitted)
+            self._starts.add(admitted)
 
     def _is_lost(self, waiting: Assessment) -> bool:
         """What it waited for could not be made again, so it is skipped."""
@@ -504,15 +511,7 @@ class Build:
             raise
 
     def _unknown_target(self) -> BuildError | None:
-        """The error for a shard that was asked for and does not exist, as far as the shards are known."""
-        for text in (*self._options.targets, *self._options.force):
-            target = self._graph.target(text)
-            if not isinstance(target, ActionId) or not (shards := self._frontier.shards(target.rule)):
-                continue
-            if target.shard not in shards:
-                hint = f"its shards: {', '.join(shards)}" if len(shards) <= _MOST_SHARDS else ""
-                return BuildError(f"there is no {target}", hint=hint, exit_code=NO_SUCH_TARGET)
-        return None
+        return unknown_shard(self._graph, self._frontier, (*self._options.targets, *self._options.force))
 
     def _tidy(self) -> None:
         """After a valid build of everything: what nothing makes any more holds no longer, and goes.
@@ -537,20 +536,6 @@ class Build:
             raise error
 
         self._inbox.put(fail)
-
-
-def _refuse_unwanted(graph: Graph, wanted: Wanted, force: Collection[str]) -> None:
-    """Raises BuildError where something is to be forced that is not built at all."""
-    for text in force:
-        target = graph.target(text)
-        shards = wanted.shards.get(target.rule if isinstance(target, ActionId) else target, frozenset())
-        needed = shards is None or (target.shard in shards if isinstance(target, ActionId) else bool(shards))
-        if not needed:
-            named = shlex.quote(text)
-            raise BuildError(
-                f"{target} can't be forced: nothing that is to be built needs it",
-                hint=f"name it as a target too: buildsys build {named} --force {named}",
-            )
 
 
 def _gone(maker: ActionId, user: ActionId) -> BuildError:

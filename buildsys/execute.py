@@ -22,6 +22,7 @@ from buildsys.ephemeral import Ephemeral
 from buildsys.errors import INTERRUPTED, BuildError, refused
 from buildsys.measured import measured
 from buildsys.model import (
+    MEMORY,
     Artifact,
     Event,
     Made,
@@ -38,7 +39,7 @@ from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint
 from buildsys.run.replies import ReplyLog
 from buildsys.run.services import Services
-from buildsys.run.workers import CANCELLED, Job, JobResult, Workers
+from buildsys.run.workers import CANCELLED, Job, JobResult, Share, Workers
 from buildsys.staged import targets, written
 from buildsys.state.files import Files, Seen
 from buildsys.state.logs import folder_of
@@ -75,13 +76,14 @@ class Executed:
 
 @dataclass(frozen=True)
 class Call:
-    """One attempt at an action. paths: output name -> where it is written. urls: of its services.
+    """One attempt at an action. devices: its GPUs. paths: output name -> where it is written. urls: of its services.
 
     scratch: the folder that outlives it, where its rule has one.
     """
 
     assessment: Assessment
     again: bool
+    devices: tuple[str, ...]
     paths: Mapping[str, Path]
     urls: Mapping[str, str]
     log: Path
@@ -90,6 +92,10 @@ class Call:
     @property
     def rule(self) -> Rule:
         return self.assessment.prepared.rule
+
+    @property
+    def share(self) -> Share:
+        return Share(self.devices, dict(self.rule.resources).get(MEMORY, 0))
 
 
 class Executor:
@@ -126,10 +132,11 @@ class Executor:
         self._cancelled = False
         self._chat_engine: tuple[ChatEngine, ReplyLog] | None = None
 
-    def execute(self, assessment: Assessment, again: bool = False) -> Executed:
+    def execute(self, assessment: Assessment, again: bool = False, devices: tuple[str, ...] = ()) -> Executed:
         """Run one action to its end. What the action does wrong is in the result, never raised.
 
         again: an input moved while it ran before, so what a worker may have kept of it is not to be trusted.
+        devices: its GPUs.
         """
         action, rule = assessment.action, assessment.prepared.rule
         log = self._log_folder / rule.name / f"{action.shard or rule.name}.log"
@@ -138,7 +145,7 @@ class Executor:
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
             log.touch()
-            done = self._carried_out(assessment, again, staging, log)
+            done = self._carried_out(assessment, again, devices, staging, log)
         except Damaged:
             lost = BuildError("the store lost an input of it", hint="build again: what made it will run")
             done = Executed(error=_failed(assessment, lost))
@@ -174,7 +181,9 @@ class Executor:
             for notice in replies.notices[told:]:
                 self._emit(Notice("warning", notice))
 
-    def _carried_out(self, assessment: Assessment, again: bool, staging: Path, log: Path) -> Executed:
+    def _carried_out(
+        self, assessment: Assessment, again: bool, devices: tuple[str, ...], staging: Path, log: Path
+    ) -> Executed:
         rule = assessment.prepared.rule
         urls = {served.service.name: self.serve(served) for served in assessment.services}
         inputs = [*assessment.inputs, *(bound for served in assessment.services for bound in served.inputs)]
@@ -185,7 +194,7 @@ class Executor:
         paths = targets(rule, assessment.action, self._assessor.graph.profile, staging)
         call = {"run": self._run, "shell": self._shell, "chat": self._chat}[rule.kind]
         scratch = self._scratch.open(assessment.key, self._note(assessment, inputs)) if rule.scratch else None
-        done = call(Call(assessment, again, paths, urls, log, scratch))
+        done = call(Call(assessment, again, devices, paths, urls, log, scratch))
         moved = self._moved(seen)
         if scratch and moved:
             self._scratch.discard(assessment.key)
@@ -250,7 +259,7 @@ class Executor:
         if call.scratch:
             values["scratch"] = str(self._relative(call.scratch))
         command = fill_command(call.rule.command, values, prepared.code, self._freeze)
-        return self._judged(call, self._workers.shell(command, prepared.env, self._root, call.log))
+        return self._judged(call, self._workers.shell(command, prepared.env, self._root, call.log, call.share))
 
     def _chat(self, call: Call) -> Executed:
         job = self._job(call, {})
@@ -310,6 +319,7 @@ class Executor:
             env=prepared.env,
             log=call.log,
             group=rule.name,
+            share=call.share,
         )
 
     def _argument(self, bound: Bound) -> Path | list[Path]:

@@ -28,6 +28,11 @@ SHARD_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 """What a shard may be called, as a regular expression."""
 
 
+GPU = "gpu"
+MEMORY = "memory"
+"""The resources that a machine has some of; others are pools."""
+
+
 class ActionId(NamedTuple):
     """A rule applied to one shard; printed as users type it: `tokens[0003]`, or `vocab` where there are no shards."""
 

@@ -5,10 +5,11 @@ Joins the graph with the file system. What one action needs and only becomes kno
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import shlex
+from collections.abc import Collection, Iterable
 
-from buildsys.errors import BuildError
-from buildsys.model import Input, Rule, Service, Shard
+from buildsys.errors import NO_SUCH_TARGET, BuildError
+from buildsys.model import ActionId, Input, Rule, Service, Shard
 from buildsys.plan.frontier import Frontier
 from buildsys.prepare import Preparer
 from buildsys.project import Project
@@ -16,6 +17,8 @@ from buildsys.spec.graph import Graph, Wanted
 from buildsys.spec.pattern import fill, rename
 from buildsys.state.files import Files
 from buildsys.state.patterns import expand, matches
+
+_MOST_SHARDS = 20
 
 
 def preflight(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer, files: Files) -> Frontier:
@@ -73,3 +76,29 @@ def _require(project: Project, graph: Graph, files: Files, given: Input) -> None
             place=given.place,
             hint="make it, or name the file that you mean",
         )
+
+
+def refuse_unwanted(graph: Graph, wanted: Wanted, force: Collection[str]) -> None:
+    """Raises BuildError where something is to be forced that is not built at all."""
+    for text in force:
+        target = graph.target(text)
+        shards = wanted.shards.get(target.rule if isinstance(target, ActionId) else target, frozenset())
+        needed = shards is None or (target.shard in shards if isinstance(target, ActionId) else bool(shards))
+        if not needed:
+            named = shlex.quote(text)
+            raise BuildError(
+                f"{target} can't be forced: nothing that is to be built needs it",
+                hint=f"name it as a target too: buildsys build {named} --force {named}",
+            )
+
+
+def unknown_shard(graph: Graph, frontier: Frontier, targets: Iterable[str]) -> BuildError | None:
+    """The error for a shard that was asked for and does not exist, as far as the shards are known."""
+    for text in targets:
+        target = graph.target(text)
+        if not isinstance(target, ActionId) or not (shards := frontier.shards(target.rule)):
+            continue
+        if target.shard not in shards:
+            hint = f"its shards: {', '.join(shards)}" if len(shards) <= _MOST_SHARDS else ""
+            return BuildError(f"there is no {target}", hint=hint, exit_code=NO_SUCH_TARGET)
+    return None

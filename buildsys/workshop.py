@@ -17,6 +17,7 @@ from buildsys.execute import Executor
 from buildsys.model import Event
 from buildsys.project import Project
 from buildsys.run.kept import KEPT
+from buildsys.run.machine import memory
 from buildsys.run.services import Services
 from buildsys.run.workers import Workers
 from buildsys.state.files import Files
@@ -67,7 +68,7 @@ class Workshop:
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
         store.sweep()
-        workers = Workers(project.root, _WORKERS_A_JOB * jobs)
+        workers = Workers(project.root, _WORKERS_A_JOB * jobs, memory())
         logs = folder_of(project.state / "logs", run_id, assessor.graph.profile)
         services = Services(project.root, logs, project.state / KEPT)
         scratch = Scratch(project.state)

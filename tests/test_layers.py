@@ -23,7 +23,7 @@ LAYERS = [
     {"prepare", "past", "profiles", "readers"},
     {"assess", "measured", "preflight", "staged"},
     {"shared", "ephemeral"},
-    {"survey", "doctor", "collect", "execute", "supply", "tidy"},
+    {"survey", "doctor", "collect", "execute", "starts", "supply", "tidy"},
     {"deliver", "query", "serving"},
     {"workshop"},
     {"build"},

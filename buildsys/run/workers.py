@@ -20,6 +20,7 @@ from pathlib import Path
 from pickle import dumps
 
 from buildsys.errors import BuildError
+from buildsys.run.machine import VISIBLE
 from buildsys.run.process import COMMANDS, WORKERS, Child, Zygote, kill_together, readable
 from buildsys.run.worker import receive, send
 
@@ -30,6 +31,21 @@ END_S = 2.0
 CANCELLED = "cancelled"
 _FIXED = {"PYTHONHASHSEED": "0"}
 """Added to every environment, else sets of strings come in another order in every build."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a process may take of the machine. devices: GPUs, none for those that the environment names; memory: bytes.
+
+    Of what is idle, nothing keeps what another one was given.
+    """
+
+    devices: tuple[str, ...] = ()
+    memory: int = 0
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {VISIBLE: ",".join(self.devices)} if self.devices else {}
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,7 @@ class Job:
     group: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict)
     stamp: str = ""
+    share: Share = Share()
 
 
 @dataclass(frozen=True)
@@ -88,9 +105,10 @@ class _Cancelled(Exception):
 class _Worker:
     """The builder's end of one worker process."""
 
-    def __init__(self, key: object, group: str, child: Child, conn: socket.socket, start: bytes) -> None:
+    def __init__(self, key: object, job: Job, child: Child, conn: socket.socket, start: bytes) -> None:
         self.key = key
-        self.group = group
+        self.group = job.group
+        self.share = job.share
         self.child = child
         self._conn = conn
         self._cpu_s = 0.0
@@ -142,12 +160,14 @@ class _Worker:
 class Workers:
     """At most `most` worker processes below `root`, idle ones included, warm ones first.
 
-    Thread-safe; every method blocks.
+    memory: bytes that the shares of all processes may come to, idle ones included. Thread-safe; every method blocks.
     """
 
-    def __init__(self, root: Path, most: int) -> None:
+    def __init__(self, root: Path, most: int, memory: int = sys.maxsize) -> None:
         self._root = root.resolve()
         self._most = most
+        self._memory = memory
+        self._occupied = 0  # Bytes of the shares of all calls in flight that are not waiting for a worker's slot.
         self._zygotes: dict[object, Zygote] = {}
         self._changed = threading.Condition()
         self._idle: list[_Worker] = []  # Least recently used first.
@@ -168,9 +188,10 @@ class Workers:
         """As `call`, with value = [function(*item, **arguments) for item in items]; fails where one is not plain."""
         return self._in_flight(lambda: self._ask(job, {**_call(job), "items": list(items)}))
 
-    def shell(self, command: str, env: Mapping[str, str], cwd: Path, log: Path) -> JobResult:
+    def shell(self, command: str, env: Mapping[str, str], cwd: Path, log: Path, share: Share = Share()) -> JobResult:
         """Run a command with /bin/sh in a process group of its own; what it leaves running ends with it."""
-        return self._in_flight(lambda: self._execute(["/bin/sh", "-c", command], env, cwd, log))
+        argv = ["/bin/sh", "-c", command]
+        return self._in_flight(lambda: self._execute(argv, {**env, **share.env}, cwd, log, share))
 
     def retire(self, group: str) -> None:
         """Let the idle workers of a group leave: nothing more comes for them, and they may hold a model each."""
@@ -252,16 +273,21 @@ class Workers:
         finally:
             self._release(worker)
 
-    def _execute(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> JobResult:
+    def _execute(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path, share: Share) -> JobResult:
         started = time.perf_counter()
-        if self._cancelled:
-            raise _Cancelled
-        child = self._zygote(sys.executable, os.environ, flags=COMMANDS).execute(argv, env, cwd, log)
-        with self._runs(child):
-            try:
-                child.wait()
-            finally:
-                ended = child.end(0)
+        self._make_room(share)
+        try:
+            if self._cancelled:
+                raise _Cancelled
+            child = self._zygote(sys.executable, os.environ, flags=COMMANDS).execute(argv, env, cwd, log)
+            with self._runs(child):
+                try:
+                    child.wait()
+                finally:
+                    ended = child.end(0)
+        finally:
+            with self._changed:
+                self._occupied -= share.memory
         return JobResult(
             ok=not ended.exit,
             error=ended.exit and f"the command ended with {ended.exit}",
@@ -290,10 +316,12 @@ class Workers:
         if worker := self._claim(key):
             return worker
         try:
+            self._make_room(job.share)
             return self._start(job, env, key)
         except BaseException:
             with self._changed:
                 self._n -= 1
+                self._occupied -= job.share.memory
                 self._changed.notify_all()
             raise
 
@@ -305,6 +333,7 @@ class Workers:
                 for worker in reversed(self._idle):
                     if worker.key == key:
                         self._idle.remove(worker)
+                        self._occupied += worker.share.memory
                         return worker
                 if self._n < self._most:
                     self._n += 1
@@ -315,6 +344,34 @@ class Workers:
                     return None
                 self._changed.wait()
         raise _Cancelled
+
+    def _make_room(self, share: Share) -> None:
+        """Occupy a share, once those have ended that are idle and keep some of it: a device, or memory that is scarce.
+
+        An idle worker may hold a model; it leaves only where there would be too little without it.
+        """
+        with self._changed:
+            self._occupied += share.memory
+            idle = [*self._leaving, *self._idle]
+            ending = [worker for worker in idle if not set(share.devices).isdisjoint(worker.share.devices)]
+            held = sum(worker.share.memory for worker in idle if worker not in ending)
+            for worker in idle:
+                if (
+                    share.memory
+                    and worker.share.memory
+                    and worker not in ending
+                    and self._occupied + held > self._memory
+                ):
+                    ending.append(worker)
+                    held -= worker.share.memory
+            for worker in ending:
+                if worker in self._idle:
+                    self._dismiss(worker)
+                    self._n -= 1
+                self._leaving.remove(worker)
+            self._changed.notify_all()
+        for worker in ending:
+            worker.child.end(END_S)
 
     def _dismiss(self, worker: _Worker) -> None:
         self._idle.remove(worker)
@@ -333,16 +390,18 @@ class Workers:
 
     def _release(self, worker: _Worker) -> None:
         with self._changed:
+            self._occupied -= worker.share.memory
             self._idle.append(worker)
             self._bury()
             self._changed.notify_all()
 
     def _start(self, job: Job, env: Mapping[str, str], key: object) -> _Worker:
         # Libraries read the environment when they are imported, so a zygote has that of its actions, without secrets.
+        # CUDA reads it when it is first used, never in a zygote: one serves all GPUs.
         zygote = self._zygote(job.python, {**_FIXED, **job.env}, job.stamp)
         child, conn = zygote.fork(job.preload)
         start = {"root": str(self._root), "folder": job.folder, "sources": dict(job.sources), "env": env}
-        return _Worker(key, job.group, child, conn, dumps(start, protocol=4))
+        return _Worker(key, job, child, conn, dumps(start, protocol=4))
 
     def _zygote(self, python: str, env: Mapping[str, str], stamp: str = "", flags: Sequence[str] = WORKERS) -> Zygote:
         key = (python, tuple(flags), stamp, frozenset(env.items()))
@@ -380,4 +439,4 @@ def _call(job: Job) -> dict[str, object]:
 
 
 def _environment(job: Job) -> dict[str, str]:
-    return {**_FIXED, **job.env, **job.secrets}
+    return {**_FIXED, **job.env, **job.secrets, **job.share.env}

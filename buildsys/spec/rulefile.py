@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from buildsys.errors import nearest
-from buildsys.model import Check, Declared, Each, Output, Rule, RuleName, Service
+from buildsys.model import GPU, MEMORY, Check, Declared, Each, Output, Rule, RuleName, Service
 from buildsys.request import AS_WRITTEN, Variation
 from buildsys.spec.agreement import check_agreement
 from buildsys.spec.config import Config, parse_config
@@ -32,9 +32,6 @@ GROUPS: Final = ("inputs", "outputs", "params", "settings")
 CHAT_ONLY: Final = ("endpoint", "identity", "samples")
 CODE_ONLY: Final = ("scratch", "python")
 """What a chat rule, whose requests are made by buildsys itself, can't have."""
-MEMORY: Final = "memory"
-RESOURCES: Final = ("gpu", MEMORY)
-"""Resources that every machine has some of; others are pools."""
 BY_POSITION: Final = ("record", "replies")
 """The arguments of a chat rule's function that are not its params."""
 
@@ -95,8 +92,8 @@ def _check_pools(files: Iterable[TomlText], rules: Iterable[Rule], pools: Mappin
         for name, amount in rule.resources:
             keys = ("rule", rule.name, "resources", name)
             toml = texts[rule.place.path]
-            if name not in (*RESOURCES, *pools):
-                hint = nearest(name, [*RESOURCES, *pools]) or "declare its size under [pools]"
+            if name not in (GPU, MEMORY, *pools):
+                hint = nearest(name, [GPU, MEMORY, *pools]) or "declare its size under [pools]"
                 raise toml.error(keys, f'resources of [rule.{rule.name}] name "{name}", which is no pool', hint=hint)
             if name in pools and amount > pools[name]:
                 problem = f"[rule.{rule.name}] takes {amount} of {name}, which has {pools[name]}"

@@ -213,9 +213,12 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         dict[Name, int | str],
         Meta(
             description=(
-                "What an action occupies while it runs; actions wait until it is free. `gpu` is a number of GPUs, "
-                "which it gets in `CUDA_VISIBLE_DEVICES`, `memory` a size; other names are pools of `[pools]`. Never "
-                "part of a key. More than there is, is refused. A value may be a `$key`."
+                "What an action occupies while it runs; actions wait until it is free, in the order in which they ask "
+                "for it. `gpu` is a number of GPUs, which it gets in `CUDA_VISIBLE_DEVICES`: of those that this "
+                "variable names where buildsys is started (its word is taken), else of all. With `gpu = 0` it is "
+                "passed on as it is. `memory` is a size, of all that the machine has or its control group may use. "
+                "Other names are pools of `[pools]`. Never part of a key. What takes more than there is, is refused "
+                "before anything runs, unless it is up to date. A value may be a `$key`."
             ),
             examples=[{"gpu": 1, "memory": "4GB"}],
         ),
