@@ -184,9 +184,9 @@ class Surveyor:
             given
             for source in sources
             if isinstance(source, FromRule) and (source.many or self.graph.maker(source) in self._resting)
-            for given in self._assessor.bind(source).given
+            for given in self.assessor.bind(source).given
         ]
-        makers = [one.maker for one in given if one.maker in self._resting and not self._ephemeral.locate(one)]
+        makers = [one.maker for one in given if one.maker in self._resting and not self.ephemeral.locate(one)]
         return [maker for maker in dict.fromkeys(makers) if maker]
 
     def _is_ephemeral(self, action: ActionId) -> bool:
