@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 import os
 import stat as modes
+import threading
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -56,9 +57,12 @@ def folders_of(looks: Looks) -> Iterator[Folder]:
 
 
 def unchanged(root: str, folders: Iterable[Folder]) -> bool:
-    """The same would be seen in all of them now. Two processors are used where there is much to look at."""
+    """The same would be seen in all of them now.
+
+    Two processors are used where there is much to look at; not by a process with several threads, which must not fork.
+    """
     ours, theirs = _halves(folders)
-    if sum(folder.n for folder in theirs) < _WORTH_A_PROCESS:
+    if sum(folder.n for folder in theirs) < _WORTH_A_PROCESS or threading.active_count() > 1:
         return _all_unchanged(root, [*ours, *theirs])
     child = os.fork()
     if not child:
