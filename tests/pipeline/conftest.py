@@ -111,5 +111,6 @@ def run(port: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
     states = script("02_extract_hidden_states")
     states.extract(made.tokens, VERIFIER, made.states, taps=TAPS, dtype="float32", threads=1)
     vocab.count(made.tokens, folder / "counts")
-    vocab.build([folder / "counts"], made.mapping, folder / "coverage", vocab_size=660, draft_vocab_size=320)
+    tokens, coverage = folder / "vocab_tokens", folder / "coverage"
+    vocab.build([folder / "counts"], made.mapping, tokens, coverage, vocab_size=660, draft_vocab_size=320)
     return made

@@ -31,12 +31,14 @@ def test_only_generated_tokens_are_counted(tmp_path):
 
 def test_the_mapping_of_all_shards(tmp_path):
     shards = [counts_file(tmp_path / "a", {9: 5, 2: 1}), counts_file(tmp_path / "b", {4: 3, 2: 3, 7: 1})]
-    mapping, coverage = tmp_path / "mapping", tmp_path / "coverage"
-    vocab.build(shards, mapping, coverage, vocab_size=12, draft_vocab_size=3)
+    mapping, tokens, coverage = (tmp_path / name for name in ("mapping", "tokens", "coverage"))
+    vocab.build(shards, mapping, tokens, coverage, vocab_size=12, draft_vocab_size=3)
     tensors = load_file(mapping)
     assert (tensors["d2t"].dtype, tensors["t2d"].dtype) == (torch.int64, torch.bool)
     assert tensors["d2t"].tolist() == [2, 3, 7]  # offsets: token 0 + 2, 1 + 3 and 2 + 7
     assert tensors["t2d"].nonzero().flatten().tolist() == [2, 4, 9]
+    rows = pq.read_table(tokens).to_pylist()
+    assert [(row["draft_id"], row["token_id"], row["count"]) for row in rows] == [(0, 2, 4), (1, 4, 3), (2, 9, 5)]
     assert json.loads(coverage.read_text()) == {
         "distinct_tokens": 4,
         "draft_vocab_size": 3,

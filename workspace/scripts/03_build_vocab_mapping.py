@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from safetensors.numpy import save_file
 
 COUNTS = pa.schema([("token_id", pa.int32()), ("count", pa.int64())])
+TOKENS = pa.schema([("draft_id", pa.int32()), ("token_id", pa.int32()), ("count", pa.int64())])
 
 
 def count(tokens: Path, counts: Path) -> None:
@@ -24,8 +25,13 @@ def count(tokens: Path, counts: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=COUNTS), counts)
 
 
-def build(counts: list[Path], mapping: Path, coverage: Path, *, vocab_size: int, draft_vocab_size: int) -> None:
-    """`mapping`: d2t and t2d as the engines read them. `coverage`: what share of the generated tokens they hold."""
+def build(
+    counts: list[Path], mapping: Path, tokens: Path, coverage: Path, *, vocab_size: int, draft_vocab_size: int
+) -> None:
+    """`mapping`: d2t and t2d as the engines read them. `tokens`: the same as a table, with what was counted.
+
+    `coverage`: what share of the generated tokens they hold.
+    """
     total: Counter[int] = Counter()
     for path in counts:
         for row in pq.read_table(path).to_pylist():
@@ -33,6 +39,8 @@ def build(counts: list[Path], mapping: Path, coverage: Path, *, vocab_size: int,
     chosen = choose(total, vocab_size, draft_vocab_size)
     d2t, t2d = tables(chosen, vocab_size)
     save_file({"d2t": d2t, "t2d": t2d}, mapping)
+    rows = [{"draft_id": i, "token_id": token, "count": total[token]} for i, token in enumerate(chosen)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=TOKENS), tokens)
     inside = sum(total[token] for token in chosen)
     report = {
         "distinct_tokens": len(total),
