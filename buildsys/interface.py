@@ -78,7 +78,7 @@ class OpenProject:
 
     def plan(self, *targets: str) -> Survey:
         """What `build` with these targets would do, and why: each action and its fate. It runs and changes nothing."""
-        return survey(self._project, targets)
+        return survey(self._project, targets, Options().jobs)
 
     def why(self, target: str) -> list[Explained]:
         """The actions of a target, with what changed since they were built, and all parts of their keys."""

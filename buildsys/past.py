@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, Made, Part, Result, Rule
+from buildsys.model import ActionId, ActionKey, Made, Part, Result, Rule, RuleName, Shard
 from buildsys.state.files import Row
 from buildsys.state.manifest import Manifest, short_key
 from buildsys.state.recording import Measured
@@ -92,6 +92,18 @@ class Past:
     def context(self, context: Digest) -> tuple[Part, ...]:
         """The parts that the keys of a rule's actions shared."""
         return self._ask(lambda manifest: manifest.context(context))
+
+    def last_usages(self) -> list[tuple[RuleName, Shard, float, int]]:
+        """Rule, shard, seconds and requests (sent or not) of the last result of each action, of whichever profile."""
+        return self._ask(lambda manifest: manifest.last_usages())
+
+    def request_means(self) -> list[tuple[RuleName, float | None, float | None, float | None]]:
+        """Rule, an action's seconds for each request that it sent, and the tokens of a request and of its reply."""
+        return self._ask(lambda manifest: manifest.request_means())
+
+    def asked_before(self, rule: RuleName, context: Digest, keys: Sequence[ActionKey]) -> Mapping[str, int]:
+        """Record -> its requests that were answered, by actions with this context or one of these keys."""
+        return self._ask(lambda manifest: manifest.asked_before(rule, context, keys))
 
     def inputs(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, tuple[Part, ...]]:
         """The inputs that each key held, one part a file."""

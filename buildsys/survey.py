@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from buildsys.assess import Assessment, Assessor, Keyed, Served, input_parts
@@ -20,6 +20,7 @@ from buildsys.errors import NO_SUCH_TARGET, NOT_UP_TO_DATE, BuildError
 from buildsys.model import ActionId, Made, Part, Result, Rule, RuleName, Service, Shard, shards_of
 from buildsys.past import Past
 from buildsys.plan.decide import reason_of
+from buildsys.plan.estimate import Estimate, estimate
 from buildsys.preflight import preflight
 from buildsys.prepare import Preparer
 from buildsys.project import Project
@@ -28,6 +29,7 @@ from buildsys.spec.graph import FromRule, Graph, Origin, Wanted
 from buildsys.state.files import Files
 from buildsys.state.manifest import Manifest
 from buildsys.state.store import Store
+from buildsys.workload import Workload, spent
 
 Fate = Literal["run", "maybe", "check", "restore", "reuse", "blocked", "skipped"]
 """maybe: runs unless what it waits for comes out as it was, or as it once was.
@@ -69,6 +71,7 @@ class Survey:
     actions: tuple[Planned, ...]
     guessed: tuple[RuleName, ...]
     room: Room = Room()
+    estimate: Estimate | None = None
 
     @property
     def up_to_date(self) -> bool:
@@ -84,11 +87,15 @@ class Explained:
     before: tuple[Part, ...]
 
 
-def survey(project: Project, targets: Sequence[str] = ()) -> Survey:
-    """What `build` with these targets would do now. Raises BuildError like it."""
+def survey(project: Project, targets: Sequence[str] = (), jobs: int | None = None) -> Survey:
+    """What `build` with these targets would do now. Raises BuildError like it.
+
+    jobs: with an estimate of what it takes, where so many actions run at a time.
+    """
     graph = project.graph()
     with surveyed(project, graph, graph.wanted(targets), targets) as surveyor:
-        return Survey(tuple(surveyor.planned.values()), tuple(surveyor.guessed), surveyor.room())
+        estimated = surveyor.estimate(jobs) if jobs else None
+        return Survey(tuple(surveyor.planned.values()), tuple(surveyor.guessed), surveyor.room(), estimated)
 
 
 def room_needed(project: Project, graph: Graph, wanted: Wanted, past: Past) -> Room:
@@ -124,6 +131,7 @@ class Surveyor:
 
     def __init__(self, project: Project, graph: Graph, wanted: Wanted, past: Past) -> None:
         self.graph = graph
+        self._root = project.root
         self.planned: dict[ActionId, Planned] = {}
         self.guessed: list[RuleName] = []
         self._past = past
@@ -166,6 +174,20 @@ class Surveyor:
                 size = sum(self.ephemeral.size_of(one) or 0 for one in taken if self._is_ephemeral(one))
                 needed, user = max((needed, user), (size, str(planned.action)))
         return Room(needed, user if needed else "", self.graph.keeping.ephemeral_budget)
+
+    def estimate(self, jobs: int) -> Estimate:
+        """What all that runs takes, if all runs that may."""
+        workload = Workload(self.graph, self._past, self._root, self._keyed)
+        loads = [
+            workload.load(action, certain=planned.fate == "run", needs=self._frontier.needs(action))
+            for action, planned in self.planned.items()
+            if planned.fate in ("run", "maybe")
+        ]
+        before = spent(self._past)
+        found = estimate(loads, before, jobs, self.graph.prices)
+        kept = [action for action, planned in self.planned.items() if planned.fate == "reuse"]
+        n_kept = sum(before[action.rule].requests.get(action, 0) for action in kept if action.rule in before)
+        return replace(found, answered=found.answered + n_kept)
 
     def _wake(self, user: Planned) -> None:
         """What it reads of dropped outputs is made again, unless another profile has it."""

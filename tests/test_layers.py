@@ -22,7 +22,7 @@ LAYERS = [
     {"commands", "template"},
     {"prepare", "past", "profiles", "readers"},
     {"assess", "measured", "preflight", "staged"},
-    {"shared", "ephemeral"},
+    {"shared", "workload", "ephemeral"},
     {"survey", "doctor", "collect", "execute", "starts", "supply", "tidy"},
     {"deliver", "query", "serving"},
     {"workshop"},

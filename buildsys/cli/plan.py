@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -12,12 +13,13 @@ from buildsys.cli.command import Command, json_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.fates import WORDS, Alike, alike, counts, diagnostics, known, unknown_shards
 from buildsys.cli.here import Here, in_variation
-from buildsys.phrases import counted
+from buildsys.phrases import counted, duration, listed, money
 from buildsys.spec.sizes import size_text
 from buildsys.state.stamp import current
 from buildsys.terminal import Line, Span, show
 
 if TYPE_CHECKING:
+    from buildsys.plan.estimate import Estimate
     from buildsys.survey import Survey
 
 _MOST_CHANGES: Final = 5
@@ -33,12 +35,15 @@ _MOST_CHANGES: Final = 5
     ),
 )
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Estimate for N actions at a time.")
 @json_option("Print the plan as JSON.")
 @in_variation
-def command(here: Here, targets: tuple[str, ...], as_json: bool) -> None:
+def command(here: Here, targets: tuple[str, ...], jobs: int | None, as_json: bool) -> None:
     """Say what a build would run, and why.
 
     It runs and changes nothing.
+
+    What it takes is estimated from earlier builds. What was never done is named, and is not in the numbers.
 
     An action whose inputs are being made anew runs only if they come out different: it is told as "unless equal".
     """
@@ -49,7 +54,7 @@ def command(here: Here, targets: tuple[str, ...], as_json: bool) -> None:
     from buildsys.cli.output import print_json
     from buildsys.survey import survey
 
-    found = survey(here.project, request.targets)
+    found = survey(here.project, request.targets, jobs or os.cpu_count() or 1)
     if as_json:
         print_json(
             {
@@ -57,6 +62,7 @@ def command(here: Here, targets: tuple[str, ...], as_json: bool) -> None:
                 "actions": found.actions,
                 "guessed": found.guessed,
                 "ephemeral": found.room,
+                "estimate": found.estimate,
             }
         )
     else:
@@ -82,11 +88,38 @@ def plan_lines(found: Survey) -> list[Line]:
     guessed = [rule for rule in found.guessed if rule not in unknown]
     if guessed:
         lines.append([Span(f"the shards of {', '.join(guessed)} are taken to be those of the last build", "dim")])
+    lines += _estimate_lines(found.estimate) if found.estimate else []
     if found.room.needed:
         budget = found.room.budget
         of = f" of {size_text(budget)}" if budget is not None else ""
         lines.append([Span(f"{found.room.user} needs {size_text(found.room.needed)}{of} for ephemeral outputs", "dim")])
     return lines
+
+
+def _estimate_lines(found: Estimate) -> list[Line]:
+    """`about 49 s (8.0 s if all comes out equal) · at most 64 requests (448 answered), 1,920 tokens · 0.43 USD`."""
+    parts = []
+    if found.seconds is not None:
+        sure_s = found.certain_s or 0.0
+        at_least = f" ({duration(sure_s)} if all comes out equal)" if sure_s < 0.9 * found.seconds else ""
+        parts.append(f"about {duration(found.seconds)}{at_least}")
+    if found.requests or found.answered:
+        tokens = f", {counted(round(found.output_tokens), 'token')}" if found.output_tokens else ""
+        answered = f" ({found.answered:,} answered)" if found.answered else ""
+        at_most = "at most " if found.requests else ""
+        parts.append(f"{at_most}{counted(found.requests, 'request')}{answered}{tokens}")
+    if found.gpu_s:
+        parts.append(f"{found.gpu_s / 3600:.2g} GPU-hours")
+    if found.cost is not None and parts:
+        parts.append(money(found.cost, found.currency))
+    lines: list[Line] = [[Span(" · ".join(parts))]] if parts else []
+    unknown = {
+        "time": [rule for rule in found.unknown_time if rule not in found.unknown_requests],
+        "requests": found.unknown_requests,
+        "tokens": found.unknown_tokens,
+    }
+    missing = [f"{what} of {listed(rules)}" for what, rules in unknown.items() if rules]
+    return [*lines, *([[Span(f"not known: {'; '.join(missing)}", "dim")]] if missing else [])]
 
 
 def _up_to_date(n_actions: int) -> Line:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import BuildError
-from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result, RuleName
+from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result, RuleName, Shard
 from buildsys.state.columns import as_given, insert, storable
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.recording import Cells, Counters, Measured, Recording, released
@@ -119,6 +119,28 @@ _PROFILES = """
     FROM recorded.runs r LEFT JOIN recorded.ends e USING (run_id)
     LEFT JOIN (SELECT profile, count(*) AS n_actions FROM recorded.current GROUP BY profile) h USING (profile)
     GROUP BY r.profile ORDER BY r.profile
+"""
+_USAGES = """
+    SELECT rule, shard, max_by(wall_s, result_id), max_by(requests_sent + requests_reused, result_id)
+    FROM recorded.results GROUP BY rule, shard
+"""
+_MEANS = """
+    SELECT rule, s.request_s, avg(prompt_tokens) FILTER (prompt_tokens >= 0),
+        avg(output_tokens) FILTER (output_tokens >= 0)
+    FROM recorded.requests LEFT JOIN (
+        SELECT rule, sum(wall_s) / sum(requests_sent) AS request_s FROM recorded.results
+        WHERE requests_sent > 0 GROUP BY rule
+    ) s USING (rule)
+    WHERE status = 200 GROUP BY ALL
+"""
+_ASKED = """
+    WITH same AS (
+        SELECT a.run_id, a.profile, a.rule, a.shard FROM recorded.actions a
+        WHERE a.rule = $1 AND (a.key IN (SELECT unnest($3))
+            OR a.key IN (SELECT key FROM recorded.results WHERE context = $2))
+    )
+    SELECT record_id, count(DISTINCT key) FROM recorded.requests SEMI JOIN same USING (run_id, profile, rule, shard)
+    WHERE status > 0 GROUP BY record_id
 """
 _BEGIN_RUN = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[], $6::VARCHAR[]"
 _NEXT_RUN = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"
@@ -276,6 +298,16 @@ class Manifest:
         if self._measured is None:
             self._measured = set(self._fetch(_MEASURED))
         return self._measured
+
+    def last_usages(self) -> list[tuple[RuleName, Shard, float, int]]:
+        """See `Past`, as for the two below."""
+        return self._fetch(_USAGES)
+
+    def request_means(self) -> list[tuple[RuleName, float | None, float | None, float | None]]:
+        return self._fetch(_MEANS)
+
+    def asked_before(self, rule: RuleName, context: Digest, keys: Sequence[ActionKey]) -> dict[str, int]:
+        return dict(self._fetch(_ASKED, rule, context, list(keys)))
 
     def commit(self, rows: Iterable[Row]) -> None:
         """Append the rows, in one transaction; when this returns they outlast a kill.

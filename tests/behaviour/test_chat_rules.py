@@ -9,9 +9,11 @@ from contextlib import closing
 import pytest
 
 from buildsys.collect import Collector, Keep
+from buildsys.plan.estimate import Estimate
 from buildsys.project import Project
 from buildsys.query import sql
 from buildsys.run.replies import sizes
+from buildsys.survey import survey
 from tests.behaviour.conftest import Space
 from tests.chat.server import Answer, ChatServer, error_body
 
@@ -213,3 +215,26 @@ def test_a_run_costs_what_it_sent(chat: Space) -> None:
     chat.replace("scripts/gen.py", 'return {"model": "m",', 'return {"model": "m", **{},')
     assert "replies[3]" in chat.build().ran
     assert sql(chat.root, "SELECT cost FROM runs ORDER BY run_id").rows == [(paid,), (0,)]
+
+
+def planned(chat: Space) -> Estimate:
+    found = survey(Project(chat.root), jobs=2).estimate
+    assert found
+    return found
+
+
+def test_a_plan_counts_what_is_to_be_sent_and_what_is_answered(chat: Space, server: ChatServer) -> None:
+    assert planned(chat).unknown_requests == ("replies",)
+    refusing = Answer(401, error_body("your key has expired"), delay_s=0.5)
+    server.plan = lambda asked: refusing if asked.prompt.endswith(" 31") else Answer()
+    chat.build("replies")
+    n_kept = len(server.asked) - 1
+    found = planned(chat)
+    assert (found.requests, found.answered, found.unknown_requests) == (N - n_kept, n_kept, ())
+    server.plan = lambda asked: Answer()
+    chat.build()
+    assert (planned(chat).requests, planned(chat).answered) == (0, N)
+    configure(chat, server, temperature=0.9)
+    found = planned(chat)
+    assert (found.requests, found.answered, found.output_tokens) == (N, 0, 7.0 * N)
+    assert len(server.asked) == N + 1

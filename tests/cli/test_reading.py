@@ -15,10 +15,11 @@ def edit_one(project):
 
 def test_plan_says_what_would_run_and_why(run, project):
     edit_one(project)
-    first, words, book = run("plan").stdout.splitlines()
+    first, words, book, takes = run("plan").stdout.splitlines()
     assert first == "3 actions: 1 to run; 1 to run, unless equal; 1 up to date"
     assert words.split(maxsplit=4) == ["words", "1", "to", "run", "input text changed (data/one.txt)"]
     assert book.endswith("unless equal")
+    assert takes.startswith("about 0.")
 
 
 def test_plan_tells_the_shards_that_are_skipped_in_one_line(run, project):
