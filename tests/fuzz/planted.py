@@ -23,6 +23,7 @@ from buildsys.plan.key import Fact
 from buildsys.state.files import Files
 from buildsys.state.objects import Objects
 from buildsys.state.store import Store
+from buildsys.supply import Supply
 from tests.fuzz import stand_ins
 
 Plant = Callable[[], AbstractContextManager[object]]
@@ -36,7 +37,7 @@ def an_input_is_not_in_the_key() -> AbstractContextManager[object]:
 def names_of_inputs_are_not_in_the_key() -> AbstractContextManager[object]:
     def without(inputs: Any) -> Iterator[Fact]:
         for fact in facts(inputs):
-            yield replace(fact, value=[[digest, many] for _, digest, many in fact.value])  # type: ignore[attr-defined]
+            yield replace(fact, value=[rest for _, *rest in fact.value])  # type: ignore[attr-defined]
 
     facts = key.input_facts
     return mock.patch.object(key, "input_facts", without)
@@ -222,6 +223,20 @@ def profiles_share_what_holds() -> AbstractContextManager[object]:
     return mock.patch.object(stand_ins.MemoryManifest, "newest", lambda self, profile: newest(self, "default"))
 
 
+def dropped_outputs_are_not_made_again() -> AbstractContextManager[object]:
+    return mock.patch.object(Supply, "lacking", return_value=[])
+
+
+def an_ephemeral_input_counts_by_its_bytes() -> AbstractContextManager[object]:
+    """They may be others when they are made again."""
+
+    def given(self: Assessor, source: Any, maker: Any, made: Any) -> Any:
+        return replace(give(self, source, maker, made), digest=made.artifact.digest)
+
+    give = Assessor._given
+    return mock.patch.object(Assessor, "_given", given)
+
+
 BUGS: Sequence[Plant] = (
     an_input_is_not_in_the_key,
     names_of_inputs_are_not_in_the_key,
@@ -250,4 +265,6 @@ BUGS: Sequence[Plant] = (
     a_plan_knows_no_store,
     a_plan_forgets_early_cutoff,
     profiles_share_what_holds,
+    dropped_outputs_are_not_made_again,
+    an_ephemeral_input_counts_by_its_bytes,
 )
