@@ -21,12 +21,12 @@ from buildsys.ephemeral import Ephemeral
 from buildsys.errors import BuildError
 from buildsys.execute import Executed
 from buildsys.measured import measured
-from buildsys.model import CheckFinished, CheckVerdict, Event, Made, Notice
+from buildsys.model import CheckFinished, CheckVerdict, Event, Made, Notice, RuleName
 from buildsys.run.checks import Cancelled, Checks
 from buildsys.state.files import Files
 from buildsys.state.publish import publish, set_aside
 from buildsys.state.recorder import Recorder
-from buildsys.state.rows import CheckRow, Context, Hold, InputRow, RequestRow, ResultRow, Row
+from buildsys.state.rows import CheckRow, Context, Hold, InputRow, RequestRow, ResultRow, Row, SettingRow
 from buildsys.state.scratch import Scratch
 from buildsys.state.store import Damaged, Store
 
@@ -75,6 +75,7 @@ class Delivery:
         self._emit = emit
         self._staging = staging
         self._scratch = scratch
+        self._rules: set[RuleName] = set()  # Whose settings are recorded; only the main thread looks at it.
         self._numbers = count(1)
         self._checks = Checks()
 
@@ -84,6 +85,7 @@ class Delivery:
             Context(assessment.prepared.context, assessment.prepared.parts),
             self._result_row(assessment, executed),
             *executed.metrics,
+            *self._setting_rows(assessment),
             *self._request_rows(assessment, executed),
         ]
         staged = dict(zip(executed.outputs, executed.staged, strict=True))
@@ -216,6 +218,15 @@ class Delivery:
             then(Delivered(outputs, error.render()))
         except OSError as error:
             then(Delivered(outputs, BuildError(f"can't put outputs in place: {error}", exit_code=1).render()))
+
+    def _setting_rows(self, assessment: Assessment) -> list[SettingRow]:
+        """Those of a rule, with the first result that it makes in this run."""
+        rule = assessment.action.rule
+        if rule in self._rules:
+            return []
+        self._rules.add(rule)
+        settings = assessment.prepared.settings
+        return [SettingRow(self._run_id, rule, one.name, one.value, one.path) for one in settings]
 
     def _result_row(self, assessment: Assessment, executed: Executed) -> ResultRow:
         return ResultRow(

@@ -33,7 +33,7 @@ class Prepared:
     """One rule, ready for its actions.
 
     hasher, context, parts: its half of every key: hashed, its digest, and as people read it.
-    python: path of the interpreter that runs it.
+    settings: as people read them; they are in no key. python: path of the interpreter that runs it.
     warm: digest of all that a warm worker holds, but for the inputs that are shared: code, values, environment.
     service_keys: of the services that its actions need, by name.
     """
@@ -46,6 +46,7 @@ class Prepared:
     hasher: Hasher
     context: Digest
     parts: tuple[Part, ...]
+    settings: tuple[Part, ...]
     warm: Digest
 
 
@@ -81,7 +82,7 @@ class Preparer:
         facts = tuple(rule_facts(rule, code, self._around(code, rule.env, service_keys, interpreter)))
         hasher = hasher_of(facts)
         env = action_environment([*rule.env, *(variable for _, variable in rule.secrets)], self._environ)
-        settings = [[setting.name, setting.value] for setting in rule.settings]
+        settings = [Fact("setting", setting.name, setting.value, setting.config_key) for setting in rule.settings]
         texts = sorted(code.sources.items()) if code else []
         return Prepared(
             rule=rule,
@@ -92,7 +93,8 @@ class Preparer:
             hasher=hasher,
             context=hasher.digest(),
             parts=parts_of(facts),
-            warm=digest_of(hasher.digest(), settings, env, texts),
+            settings=parts_of(settings),
+            warm=digest_of(hasher.digest(), [[one.name, one.value] for one in settings], env, texts),
         )
 
     def interpreter(self, rule: Rule) -> Interpreter | None:

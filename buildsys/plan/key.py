@@ -140,7 +140,7 @@ def parts_of(facts: Iterable[Fact]) -> tuple[Part, ...]:
 
 
 def _text(fact: Fact) -> str:
-    if fact.group == "param":
+    if fact.group in ("param", "setting"):
         return f"{_in_order(fact.value)!r} ({type(fact.value).__name__})"
     if fact.group == "env":
         return "unset" if fact.value is None else repr(fact.value)

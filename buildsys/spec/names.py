@@ -17,6 +17,7 @@ PUBLIC_VIEWS: Final = (
     "symbols",
     "code_deps",
     "params",
+    "settings",
     "versions",
     "checks",
     "requests",

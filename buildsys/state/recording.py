@@ -26,6 +26,7 @@ from buildsys.state.rows import (
     ResultRow,
     Row,
     ServiceRow,
+    SettingRow,
 )
 
 Cells = tuple[Any, ...]
@@ -141,6 +142,8 @@ class Recording:
                 self.tables["services"].append(row)
             case RequestRow():
                 self.tables["requests"].append(_request(row))
+            case SettingRow():
+                self.tables["settings"].append(row)
 
 
 def released(

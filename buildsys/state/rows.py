@@ -121,6 +121,16 @@ class MetricsRow:
     numbers: tuple[Number, ...]
 
 
+class SettingRow(NamedTuple):
+    """A setting that the actions of a rule had in a run. value: text for people; path: its config key, or ""."""
+
+    run_id: int
+    rule: RuleName
+    name: str
+    value: str
+    path: str
+
+
 class FileRow(NamedTuple):
     """A source file's digest and the stat that it had then: what `Files.learned` gives."""
 
@@ -155,7 +165,19 @@ class RequestRow:
     reused: bool = False
 
 
-Row = Context | ResultRow | MetricsRow | ActionRow | Hold | CheckRow | FileRow | RequestRow | PricesRow | ServiceRow
+Row = (
+    Context
+    | ResultRow
+    | MetricsRow
+    | ActionRow
+    | Hold
+    | CheckRow
+    | FileRow
+    | RequestRow
+    | PricesRow
+    | ServiceRow
+    | SettingRow
+)
 
 
 @dataclass(frozen=True)

@@ -74,5 +74,10 @@ CREATE TABLE recorded.services (run_id INTEGER, name VARCHAR, started DOUBLE, en
 ALTER TABLE recorded.actions ADD COLUMN gpus INTEGER;
 """
 
-MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES)
+_SETTINGS: Final = """
+-- Those of a rule in a run in which it made something; never part of a key.
+CREATE TABLE recorded.settings (run_id INTEGER, rule VARCHAR, name VARCHAR, value VARCHAR, path VARCHAR);
+"""
+
+MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

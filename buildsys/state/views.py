@@ -22,6 +22,11 @@ FROM (
     FROM recorded.current h JOIN recorded.results r USING (result_id) GROUP BY ALL
 ) u JOIN recorded.contexts c USING (context)
 GROUP BY ALL;
+
+-- The settings of each result: those that its rule had in the run that made it.
+CREATE OR REPLACE VIEW recorded.settings_of AS
+SELECT r.result_id, s.rule, s.name, s.value, s.path
+FROM recorded.results r JOIN recorded.settings s USING (run_id, rule);
 """
 
 _HISTORY: Final = """
@@ -101,6 +106,10 @@ JOIN recorded.results r USING (result_id);
 CREATE OR REPLACE VIEW params AS
 SELECT profile, rule, name, value, path AS config_key, n_actions FROM recorded.current_parts WHERE kind = 'param';
 
+CREATE OR REPLACE VIEW settings AS
+SELECT h.profile, h.rule, s.name, s.value, s.path AS config_key, count(*) AS n_actions
+FROM recorded.current h JOIN recorded.settings_of s USING (result_id) GROUP BY ALL;
+
 CREATE OR REPLACE VIEW versions AS
 SELECT profile, rule, name, value AS version, n_actions FROM recorded.current_parts
 WHERE kind IN ('version', 'python');
@@ -139,7 +148,10 @@ FROM made m JOIN recorded.places p USING (hold_id)
 UNION ALL
 SELECT m.run_id, m.profile, m.rule, m.shard, c.kind, c.name, c.path, CASE WHEN c.kind = 'code' THEN c.value END,
     CASE WHEN c.kind <> 'code' THEN c.value END
-FROM made m JOIN recorded.contexts c USING (context);
+FROM made m JOIN recorded.contexts c USING (context)
+UNION ALL
+SELECT m.run_id, m.profile, m.rule, m.shard, 'setting', s.name, s.path, NULL, s.value
+FROM made m JOIN recorded.settings_of s USING (result_id);
 
 -- consumer read an output of producer, by digest (an ephemeral output counts by the key of its action). Of several
 -- results with those bytes, the one that holds now under the profile, else under another one, else the newest.
@@ -197,6 +209,9 @@ WITH RECURSIVE start AS MATERIALIZED (
         SELECT r.rule, r.context, min(n.depth) AS depth
         FROM reached n JOIN recorded.results r USING (result_id) GROUP BY ALL
     ) used JOIN recorded.contexts c USING (context)
+    UNION ALL
+    SELECT n.depth + 1, 'setting', s.rule, '', s.name, s.path, NULL, s.value
+    FROM reached n JOIN recorded.settings_of s USING (result_id)
 )
 SELECT min(depth) AS depth, kind, rule, CASE WHEN min(shard) = max(shard) THEN min(shard) ELSE '' END AS shard, name,
     path, digest, value
@@ -258,6 +273,9 @@ WITH held AS (
     FROM held h JOIN recorded.results r USING (result_id) JOIN recorded.contexts c USING (context)
     WHERE c.kind <> 'output'
     UNION ALL
+    SELECT DISTINCT h.profile, h.rule, '', 'setting', s.name, s.path, s.value
+    FROM held h JOIN recorded.settings_of s USING (result_id)
+    UNION ALL
     SELECT h.profile, h.rule, h.shard, 'metric', m.name, p.path, arg_max(m.value, coalesce(m.step, 0))::VARCHAR
     FROM held h JOIN recorded.places p USING (hold_id)
     JOIN recorded.metrics m ON m.rule = h.rule AND m.output = p.name AND m.digest = p.digest
@@ -278,7 +296,7 @@ ORDER BY rule, shard, kind, name, path;
 VIEWS: Final = _CURRENT + _HISTORY + _NOW + _LINEAGE + _COMPARE
 
 PUBLIC: Final = (
-    "runs", "actions", "artifacts", "edges", "files", "symbols", "code_deps", "params", "versions", "checks",
-    "requests", "metrics",
+    "runs", "actions", "artifacts", "edges", "files", "symbols", "code_deps", "params", "settings", "versions",
+    "checks", "requests", "metrics",
 )  # fmt: skip
 """Names of the views that users may build on; no rule output may take one."""
