@@ -489,7 +489,7 @@ class Build:
         self._recorder.record(learned)
         if self._workshop:
             run_id, now = self._workshop.run_id, time.time()
-            self._recorder.record([ServiceRow(run_id, *up, now) for up in self._workshop.executor.services_up()])
+            self._recorder.record([ServiceRow(run_id, *up, now) for up in self._workshop.launcher.launched()])
             self._recorder.ask(lambda manifest: manifest.finish_run(run_id, outcome))
         if self._workshop or learned or not self._recorder.ask(lambda manifest: manifest.is_published()):
             self._readers.show()

@@ -115,7 +115,7 @@ class Collector:
         unneeded += self._of_scratch(keep, kept)
         unneeded += self._of_replies(needed, keep, kept)
         for kind, why in _REMADE.items():
-            if kind == "frozen" and all_kept(self._state / KEPT):
+            if kind == "frozen" and any(not kept.gone for kept in all_kept(self._state / KEPT)):
                 continue  # a server that runs may yet import what lies there
             found = [str(path) for path in (self._state / kind).glob("*")]
             unneeded.append(Unneeded(kind, "", why, sum(map(_size, found)), tuple(found)))

@@ -6,7 +6,6 @@ with everything it needs by digest, and gives back digests. Called from several 
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,22 +13,20 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from buildsys.assess import Assessment, Assessor, Bound, Served
-from buildsys.code.slice import Slice
-from buildsys.commands import command_values, fill_command, freeze
+from buildsys.assess import Assessment, Assessor, Bound
+from buildsys.commands import command_values, fill_command
 from buildsys.digest import digest_of
-from buildsys.ephemeral import Ephemeral
 from buildsys.errors import INTERRUPTED, BuildError, refused
+from buildsys.handover import Handover
+from buildsys.launch import Launcher
 from buildsys.measured import measured
 from buildsys.model import (
     MEMORY,
-    Artifact,
     Event,
     Made,
     Notice,
     RequestsAnswered,
     Rule,
-    ServiceReady,
     Usage,
 )
 from buildsys.plan.key import Given
@@ -38,7 +35,6 @@ from buildsys.run.chat import Cancelled, ChatEngine
 from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint
 from buildsys.run.replies import ReplyLog
-from buildsys.run.services import Services
 from buildsys.run.workers import CANCELLED, Job, JobResult, Share, Workers
 from buildsys.staged import targets, written
 from buildsys.state.files import Files, Seen
@@ -108,9 +104,9 @@ class Executor:
         assessor: Assessor,
         files: Files,
         store: Store,
-        ephemeral: Ephemeral,
+        handover: Handover,
         workers: Workers,
-        services: Services,
+        launcher: Launcher,
         scratch: Scratch,
         emit: Callable[[Event], None],
     ) -> None:
@@ -121,14 +117,13 @@ class Executor:
         self._assessor = assessor
         self._files = files
         self._store = store
-        self._ephemeral = ephemeral
+        self._handover = handover
         self._workers = workers
-        self._services = services
+        self._launcher = launcher
         self._emit = emit
         self._scratch = scratch
         self._numbers = count(1)
         self._lock = threading.Lock()
-        self._up: dict[str, tuple[str, float]] = {}
         self._cancelled = False
         self._chat_engine: tuple[ChatEngine, ReplyLog] | None = None
 
@@ -167,11 +162,6 @@ class Executor:
         if self._chat_engine:
             self._chat_engine[0].cancel()
 
-    def services_up(self) -> list[tuple[str, float]]:
-        """The name of each server that was started or used, and since when this run has had it."""
-        with self._lock:
-            return list(self._up.values())
-
     def close(self) -> None:
         if self._chat_engine:
             engine, replies = self._chat_engine
@@ -185,7 +175,7 @@ class Executor:
         self, assessment: Assessment, again: bool, devices: tuple[str, ...], staging: Path, log: Path
     ) -> Executed:
         rule = assessment.prepared.rule
-        urls = {served.service.name: self.serve(served) for served in assessment.services}
+        urls = {served.service.name: self._launcher.launch(served) for served in assessment.services}
         inputs = [*assessment.inputs, *(bound for served in assessment.services for bound in served.inputs)]
         # A server may have read files that are not those of its key: nothing it says may be kept.
         seen = [*(seen for bound in inputs for seen in bound.seen), *self._lent(inputs)]
@@ -213,7 +203,7 @@ class Executor:
     def _lent(self, inputs: Iterable[Bound]) -> Iterator[Seen]:
         """The ephemeral outputs among the inputs as they are now: read in place, like source files."""
         for given in (given for bound in inputs for given in bound.given if given.lent):
-            if seen := self._files.look(self._located(given)):
+            if seen := self._files.look(self._handover.located(given)):
                 yield seen
 
     def _moved(self, inputs: Iterable[Seen]) -> str:
@@ -241,7 +231,7 @@ class Executor:
     # ------------------------------------------------------------ the three kinds of rules
 
     def _run(self, call: Call) -> Executed:
-        arguments: dict[str, object] = {bound.name: self._argument(bound) for bound in call.assessment.inputs}
+        arguments: dict[str, object] = {bound.name: self._handover.argument(bound) for bound in call.assessment.inputs}
         arguments |= {name: self._relative(path) for name, path in call.paths.items()}
         if call.rule.services:
             arguments["services"] = {name: call.urls[name] for name in call.rule.services}
@@ -252,13 +242,13 @@ class Executor:
     def _shell(self, call: Call) -> Executed:
         prepared = call.assessment.prepared
         values: dict[str, str | Sequence[str]] = {"python": prepared.python}
-        values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in call.assessment.inputs}
+        values |= {f"inputs.{bound.name}": self._handover.words(bound) for bound in call.assessment.inputs}
         values |= {f"outputs.{name}": str(self._relative(path)) for name, path in call.paths.items()}
         values |= command_values(call.rule.params, call.rule.settings)
         values |= {f"services.{name}": url for name, url in call.urls.items()}
         if call.scratch:
             values["scratch"] = str(self._relative(call.scratch))
-        command = fill_command(call.rule.command, values, prepared.code, self._freeze)
+        command = fill_command(call.rule.command, values, prepared.code, self._handover.freeze)
         return self._judged(call, self._workers.shell(command, prepared.env, self._root, call.log, call.share))
 
     def _chat(self, call: Call) -> Executed:
@@ -322,35 +312,12 @@ class Executor:
             share=call.share,
         )
 
-    def _argument(self, bound: Bound) -> Path | list[Path]:
-        """Paths relative to the project, so that they are the same wherever it lies.
-
-        A source file is read in place, an artifact through a link: onto the store, or to where an ephemeral one lies.
-        """
-        paths = [
-            self._relative(self._link(given, given.artifact)) if given.artifact else Path(given.path)
-            for given in bound.given
-        ]
-        return paths if bound.many else paths[0]
-
-    def _link(self, given: Given, artifact: Artifact) -> Path:
-        if given.lent:
-            return self._store.lead(given.digest, f"{given.lent}/{given.file}", self._root / self._located(given))
-        return self._store.link_or_heal(artifact, given.file, self._root / artifact.path)
-
-    def _located(self, given: Given) -> str:
-        """Where an ephemeral output lies. Raises BuildError where it has gone since the action was to start."""
-        if path := self._ephemeral.locate(given):
-            return path
-        problem = f"{given.path} was removed or changed before it could be read"
-        raise BuildError(problem, hint="build again: it is made once more")
-
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self._root)
 
     def _records(self, given: Given) -> Sequence[Record]:
         """The records of a JSONL file, read as frozen as the action's other inputs."""
-        path = self._link(given, given.artifact) if given.artifact else self._root / given.path
+        path = self._handover.link(given, given.artifact) if given.artifact else self._root / given.path
         return read_records(path.read_bytes(), given.path)
 
     def _endpoint(self, call: Call) -> Endpoint:
@@ -361,7 +328,7 @@ class Executor:
         if rule.endpoint.startswith("service:"):
             name = rule.endpoint.removeprefix("service:")
             url, identity = call.urls[name], f"service:{prepared.service_keys[name]}"
-            return Endpoint(url, identity, api_key, variable, gone=lambda: self._services.gone(url))
+            return Endpoint(url, identity, api_key, variable, gone=lambda: self._launcher.gone(url))
         return Endpoint(rule.endpoint, rule.identity, api_key, variable)
 
     def _engine(self) -> ChatEngine:
@@ -375,30 +342,6 @@ class Executor:
                     self._emit(Notice("warning", notice))
                 self._chat_engine = ChatEngine(replies), replies
             return self._chat_engine[0]
-
-    def serve(self, served: Served) -> str:
-        """The URL of a service that is up."""
-        preparer, service = self._assessor.preparer, served.service
-        values: dict[str, str | Sequence[str]] = {"python": sys.executable, "port": "{port}"}
-        values |= {f"inputs.{bound.name}": _words(self._argument(bound)) for bound in served.inputs}
-        values |= command_values(service.params)
-        command = fill_command(service.command, values, preparer.service_code(service), self._freeze)
-        command = command.replace("'{port}'", "{port}")
-        began, started = time.monotonic(), time.time()
-        env = preparer.service_environment(service)
-        timeout_s = service.ready_timeout_s
-        url = self._services.start(
-            service.name, served.instance, command, env, service.ready, timeout_s, keep=service.keep
-        )
-        with self._lock:
-            is_new = url not in self._up
-            self._up.setdefault(url, (service.name, started))
-        if is_new:
-            self._emit(ServiceReady(service.name, url, time.monotonic() - began))
-        return url
-
-    def _freeze(self, code: Slice) -> Path:
-        return self._relative(freeze(code, self._project.state / "frozen"))
 
     def _judged(self, call: Call, result: JobResult) -> Executed:
         usage = Usage(result.wall_s, result.cpu_s, result.max_rss)
@@ -431,10 +374,6 @@ def _failed(assessment: Assessment, error: BuildError) -> str:
         excerpt=error.excerpt,
         hint=error.hint,
     ).render()
-
-
-def _words(argument: Path | list[Path]) -> str | list[str]:
-    return [str(path) for path in argument] if isinstance(argument, list) else str(argument)
 
 
 def _last_lines(log: Path) -> str:

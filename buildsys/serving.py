@@ -1,6 +1,6 @@
 """Services by a user's word, outside of a build: how they stand, and how they are brought up and down.
 
-Joins the survey, which says what a build would start a server with, the executor, which starts it, and the records of
+Joins the survey, which says what a build would start a server with, the launcher, which starts it, and the records of
 those that stay. Has no opinion on what a key holds.
 """
 
@@ -14,18 +14,17 @@ from typing import Final, Literal
 
 from buildsys.assess import Served
 from buildsys.errors import FAILED, NO_SUCH_TARGET, BuildError, nearest
-from buildsys.execute import Executor
+from buildsys.handover import Handover
+from buildsys.launch import Launcher
 from buildsys.model import Service
 from buildsys.project import Project
 from buildsys.run.kept import KEPT, Kept, all_kept
 from buildsys.run.services import Services, answer_of
-from buildsys.run.workers import Workers
 from buildsys.spec.graph import FromRule, Graph, Wanted
 from buildsys.state.files import Files
 from buildsys.state.lock import hold
 from buildsys.state.manifest import Manifest
 from buildsys.state.rows import FileRow, OutputTable
-from buildsys.state.scratch import Scratch
 from buildsys.state.store import Store
 from buildsys.state.tables import is_table
 from buildsys.survey import Surveyor, surveyed
@@ -135,25 +134,11 @@ def _start(
     """Start them side by side; what went wrong, by name."""
     failed: dict[str, BuildError] = {}
     servers = Services(project.root, project.state / "logs", project.state / KEPT)
-    with (
-        closing(Workers(project.root, 1)) as workers,
-        closing(servers),
-        ThreadPoolExecutor(max(1, len(served))) as pool,
-    ):
-        executor = Executor(
-            project,
-            0,
-            surveyor.assessor,
-            surveyor.files,
-            Store(project.state),
-            surveyor.ephemeral,
-            workers,
-            servers,
-            Scratch(project.state),
-            lambda event: None,
-        )
+    handover = Handover(project, Store(project.state), surveyor.ephemeral)
+    launcher = Launcher(surveyor.assessor.preparer, handover, servers, lambda event: None)
+    with closing(servers), ThreadPoolExecutor(len(served)) as pool:
         starting = {
-            one.service.name: pool.submit(executor.serve, replace(one, service=replace(one.service, keep=True)))
+            one.service.name: pool.submit(launcher.launch, replace(one, service=replace(one.service, keep=True)))
             for one in served
         }
         try:

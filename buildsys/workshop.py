@@ -14,6 +14,8 @@ from buildsys.assess import Assessor
 from buildsys.deliver import Delivery
 from buildsys.ephemeral import Ephemeral
 from buildsys.execute import Executor
+from buildsys.handover import Handover
+from buildsys.launch import Launcher
 from buildsys.model import Event
 from buildsys.project import Project
 from buildsys.run.kept import KEPT
@@ -49,6 +51,7 @@ class Workshop:
     delivery_pool: ThreadPoolExecutor
     workers: Workers
     services: Services
+    launcher: Launcher
 
     @classmethod
     def open(
@@ -71,12 +74,14 @@ class Workshop:
         workers = Workers(project.root, _WORKERS_A_JOB * jobs, memory())
         logs = folder_of(project.state / "logs", run_id, assessor.graph.profile)
         services = Services(project.root, logs, project.state / KEPT)
+        handover = Handover(project, store, ephemeral)
+        launcher = Launcher(assessor.preparer, handover, services, emit)
         scratch = Scratch(project.state)
         scratch.sweep()
         delivery_pool = ThreadPoolExecutor(_DELIVERY_THREADS, thread_name_prefix="delivery")
         return cls(
             run_id=run_id,
-            executor=Executor(project, run_id, assessor, files, store, ephemeral, workers, services, scratch, emit),
+            executor=Executor(project, run_id, assessor, files, store, handover, workers, launcher, scratch, emit),
             delivery=Delivery(
                 run_id, assessor.graph.profile, files, ephemeral, store, recorder, delivery_pool, emit, staging, scratch
             ),
@@ -85,6 +90,7 @@ class Workshop:
             delivery_pool=delivery_pool,
             workers=workers,
             services=services,
+            launcher=launcher,
         )
 
     def cancel(self) -> None:

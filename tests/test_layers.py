@@ -23,6 +23,8 @@ LAYERS = [
     {"prepare", "past", "profiles", "readers"},
     {"assess", "measured", "preflight", "staged"},
     {"shared", "workload", "ephemeral"},
+    {"handover"},
+    {"launch"},
     {"survey", "doctor", "collect", "execute", "starts", "supply", "tidy"},
     {"deliver", "query", "serving"},
     {"workshop"},

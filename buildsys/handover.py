@@ -1,0 +1,60 @@
+"""The paths by which what runs reads its inputs and its scripts: relative to the project, and frozen.
+
+Joins store, ephemeral outputs and frozen sources. Knows nothing of what is run, an action or a service.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from buildsys.assess import Bound
+from buildsys.code.slice import Slice
+from buildsys.commands import freeze
+from buildsys.ephemeral import Ephemeral
+from buildsys.errors import BuildError
+from buildsys.model import Artifact
+from buildsys.plan.key import Given
+from buildsys.project import Project
+from buildsys.state.store import Store
+
+
+class Handover:
+    """Hands over what the inputs of one run name. Thread-safe."""
+
+    def __init__(self, project: Project, store: Store, ephemeral: Ephemeral) -> None:
+        self._root = project.root
+        self._frozen = project.state / "frozen"
+        self._store = store
+        self._ephemeral = ephemeral
+
+    def argument(self, bound: Bound) -> Path | list[Path]:
+        """Paths relative to the project, so that they are the same wherever it lies.
+
+        A source file is read in place, an artifact through a link: onto the store, or to where an ephemeral one lies.
+        """
+        paths = [
+            self.link(given, given.artifact).relative_to(self._root) if given.artifact else Path(given.path)
+            for given in bound.given
+        ]
+        return paths if bound.many else paths[0]
+
+    def words(self, bound: Bound) -> str | list[str]:
+        """The same for a command."""
+        argument = self.argument(bound)
+        return [str(path) for path in argument] if isinstance(argument, list) else str(argument)
+
+    def link(self, given: Given, artifact: Artifact) -> Path:
+        if given.lent:
+            return self._store.lead(given.digest, f"{given.lent}/{given.file}", self._root / self.located(given))
+        return self._store.link_or_heal(artifact, given.file, self._root / artifact.path)
+
+    def located(self, given: Given) -> str:
+        """Where an ephemeral output lies. Raises BuildError where it has gone since the action was to start."""
+        if path := self._ephemeral.locate(given):
+            return path
+        problem = f"{given.path} was removed or changed before it could be read"
+        raise BuildError(problem, hint="build again: it is made once more")
+
+    def freeze(self, code: Slice) -> Path:
+        """The folder in which the scripts of a command lie as they were fingerprinted."""
+        return freeze(code, self._frozen).relative_to(self._root)
