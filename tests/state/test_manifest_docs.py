@@ -1,4 +1,4 @@
-"""`docs/manifest.md` says what is there, and every query in it can be asked."""
+"""`docs/manifest.md` says what is there. Its questions are asked by `tests/behaviour/test_questions.py`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from buildsys.query import connect, sql
+from buildsys.query import connect
 from buildsys.state.views import PUBLIC
 
 PAGE = (Path(__file__).parents[2] / "docs" / "manifest.md").read_text()
-QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 SECTIONS = re.findall(r"^### `([^`]+)`\n(.*?)(?=^#)", PAGE, re.DOTALL | re.MULTILINE)
 ARGUMENTS = {
     "upstream(path)": "upstream('x')",
@@ -36,8 +35,3 @@ def test_the_columns_are_those_on_the_page(built, name, section):
 def test_every_view_says_of_which_profile_its_rows_are(built, view):
     with connect(built) as con:
         assert "profile" in [column for column, *_ in con.execute(f"DESCRIBE FROM {view}").fetchall()]
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_each_question_has_an_answer(built, query):
-    assert sql(built, query).rows
