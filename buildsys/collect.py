@@ -43,12 +43,11 @@ _REMADE: Final[dict[Kind, str]] = {
 class Keep:
     """What stays besides that which holds now.
 
-    runs: results and states of this many runs, the last ones. logs: of this many. replies: all of them; else those that
-    results rest on which stay. scratch: folders of actions that may go on from them.
+    runs: results and states of this many runs, the last ones. replies: all of them; else those that results rest on
+    which stay. scratch: folders of actions that may go on from them.
     """
 
     runs: int
-    logs: int
     replies: bool = True
     scratch: bool = True
 
@@ -110,7 +109,7 @@ class Collector:
         pinned = self.pinned()
         needed = self._manifest.needed(keep.runs, pinned)
         kept: dict[Kind, int] = {}
-        unneeded = [*self._of_store(needed, keep, kept), *self._of_logs(keep, kept)]
+        unneeded = [*self._of_store(needed, keep, kept), *self._of_logs(kept)]
         unneeded += self._of_ephemeral(kept)
         unneeded += self._of_scratch(keep, kept)
         unneeded += self._of_replies(needed, keep, kept)
@@ -188,12 +187,12 @@ class Collector:
         stale = [str(folder) for digest, folder in self._store.linked().items() if digest not in live]
         yield Unneeded("links", "", "lead to what no result needs", sum(map(_size, stale)), tuple(stale))
 
-    def _of_logs(self, keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
-        folder = self._state / "logs"
-        found = [str(log) for log in logs.outdated(folder, keep.logs)]
+    def _of_logs(self, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+        folder, keep_runs = self._state / "logs", self._graph.keeping.keep_logs
+        found = [str(log) for log in logs.outdated(folder, keep_runs)]
         size = sum(map(_size, found))
         kept["logs"] = _size(str(folder)) - size
-        why = f"of runs before {_last(keep.logs)}; the newest of each action stays"
+        why = f"of runs before {_last(keep_runs)}; the newest of each action stays"
         yield Unneeded("logs", "", why, size, tuple(found))
 
     def _of_ephemeral(self, kept: dict[Kind, int]) -> Iterator[Unneeded]:

@@ -72,7 +72,7 @@ def command(
     interrupted actions left in their scratch folders stay, unless they are asked for.
     """
     state = here.project.state
-    keep = Keep(keep_runs, here.project.declared().keeping.keep_logs, replies=not replies, scratch=not scratch)
+    keep = Keep(keep_runs, replies=not replies, scratch=not scratch)
     if not state.is_dir():
         raise BuildError("nothing was built here yet", hint="buildsys build")
     with hold(state / "lock", "buildsys gc"), closing(Collector(here.project)) as collector:

@@ -194,12 +194,12 @@ def test_only_replies_that_no_result_rests_on_are_ever_removed_and_only_on_reque
         with closing(Collector(Project(chat.root))) as collector:
             collector.collect(collector.plan(keep))
 
-    collect(Keep(1, 30))
-    collect(Keep(2, 30, replies=False))
+    collect(Keep(1))
+    collect(Keep(2, replies=False))
     configure(chat, server)
     chat.build(force=["replies"])
     assert len(server.asked) == n_paid
-    collect(Keep(1, 30, replies=False))
+    collect(Keep(1, replies=False))
     assert len(sizes(chat.root / ".buildsys/replies")) == N
     configure(chat, server, temperature=0.9)
     chat.build(force=["replies"])

@@ -313,7 +313,7 @@ def test_the_oldest_of_another_profile_makes_room(space: Space) -> None:
 def test_gc_drops_what_all_its_readers_are_made_from(space: Space) -> None:
     def collect() -> None:
         with closing(Collector(Project(space.root))) as collector:
-            collector.collect(collector.plan(Keep(1, logs=30)))
+            collector.collect(collector.plan(Keep(1)))
 
     space.build("sizes")
     collect()

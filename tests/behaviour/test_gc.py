@@ -52,7 +52,7 @@ def objects(space: Space) -> set[str]:
 
 def collect(space: Space, runs: int = 1, **more: bool) -> None:
     with closing(Collector(Project(space.root))) as collector:
-        collector.collect(collector.plan(Keep(runs, logs=30, **more)))
+        collector.collect(collector.plan(Keep(runs, **more)))
 
 
 def test_what_holds_stays_and_what_went_costs_a_run(shop: Space) -> None:
@@ -201,7 +201,7 @@ def test_old_logs_go_but_for_the_newest_of_each_action(shop: Space) -> None:
     shop.write("data/two.txt", "x\n2\n")
     mark(shop, 1)
     logs = shop.root / ".buildsys/logs"
-    with closing(Collector(Project(shop.root))) as collector:
-        collector.collect(collector.plan(Keep(1, logs=1)))
+    shop.write("rules/book.toml", f"{RULES}\n[store]\nkeep_logs = 1\n")
+    collect(shop)
     left = sorted(path.relative_to(logs).as_posix() for path in logs.rglob("*.log"))
     assert left == ["1/words/one.log", "3/book/book.log", "3/words/two.log"]
