@@ -161,19 +161,3 @@ def test_an_output_of_which_the_store_lost_the_bytes_is_no_users_file(known, cop
     built = space.build()
     assert built.ran == ["book", "model"]
     assert told(built) == []
-
-
-def test_damage_that_shows_as_the_manifest_is_written_costs_no_command(known, copy) -> None:
-    size = (known[0].root / ".buildsys/live/manifest.duckdb").stat().st_size
-    n_told = 0
-    for at in range(13_000, size, size // 6):
-        space = copy(str(at))
-        live = space.root / ".buildsys/live/manifest.duckdb"
-        content = bytearray(live.read_bytes())
-        content[at] ^= 0xFF
-        live.write_bytes(content)
-        built = space.build()
-        assert built.outcome == "done", at
-        assert outputs(space) == known[1], at
-        n_told += any("the snapshot of an earlier build takes its place" in text for text in told(built))
-    assert n_told > 0

@@ -84,7 +84,13 @@ class Running:
         (root / "rules" / "slow.toml").write_text(RULES[kind])
         (root / "slow.py").write_text(SCRIPT)
         self.process = subprocess.Popen(
-            [*PROGRAM, "build"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment()
+            [*PROGRAM, "build"],
+            cwd=root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            # What runs in the background of a shell ignores it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         assert within(30, lambda: (root / "begun").exists() or self.process.poll() is not None)
         assert self.process.poll() is None

@@ -291,6 +291,32 @@ def test_damage_that_shows_during_a_run_keeps_the_run(project):
     manifest.close()
 
 
+def test_damage_that_shows_as_it_is_written_costs_what_was_recorded_since_the_snapshot(project):
+    manifest = Manifest.open(project / ".buildsys")
+    run_id = manifest.begin_run(command="b", profile="default", targets=[])
+    manifest.finish_run(run_id, "done")
+    connection = manifest._con
+
+    class Corrupt:
+        """The connection as it is when the checkpoint has to rewrite a damaged block that no question read."""
+
+        def execute(self, statement, *args):
+            if statement.startswith("CHECKPOINT"):
+                raise duckdb.IOException("Checkpoint failed. Original error: Corrupt database file: computed checksum")
+            return connection.execute(statement, *args)
+
+        def close(self):
+            connection.close()
+
+    manifest._con = Corrupt()
+    manifest.publish()
+    assert "the snapshot of an earlier build takes its place" in manifest.notices[-1]
+    assert len(manifest.newest("default")) == 11
+    assert manifest._fetch("SELECT outcome FROM runs WHERE run_id = $1", run_id) == [("done",)]
+    assert manifest.is_published()
+    manifest.close()
+
+
 def test_with_the_snapshot_damaged_too_the_manifest_starts_empty(project):
     live, snapshot = project / ".buildsys" / "live" / "manifest.duckdb", project / ".buildsys" / "manifest.duckdb"
     damage_everything(live)
