@@ -18,8 +18,8 @@ from buildsys.handover import Handover
 from buildsys.launch import Launcher
 from buildsys.model import Event
 from buildsys.project import Project
+from buildsys.run import machine
 from buildsys.run.kept import KEPT
-from buildsys.run.machine import memory
 from buildsys.run.services import Services
 from buildsys.run.workers import Workers
 from buildsys.state.files import Files
@@ -71,7 +71,7 @@ class Workshop:
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
         store.sweep()
-        workers = Workers(project.root, _WORKERS_A_JOB * jobs, memory())
+        workers = Workers(project.root, _WORKERS_A_JOB * jobs, machine.memory())
         logs = folder_of(project.state / "logs", run_id, assessor.graph.profile)
         services = Services(project.root, logs, project.state / KEPT)
         handover = Handover(project, store, ephemeral)

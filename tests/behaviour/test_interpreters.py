@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 import venv
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import pytest
 
 from buildsys.errors import USAGE
 from buildsys.model import ActionStarted
-from buildsys.state import interpreters
+from buildsys.request import Request, Variation
+from buildsys.state import interpreters, stamp
 from buildsys.state.inventory import provided
 from tests.behaviour.conftest import Space
 
@@ -96,6 +98,16 @@ def test_where_nothing_changed_there_no_process_is_started(two: Space, monkeypat
     two.build()
     monkeypatch.setattr(interpreters.subprocess, "run", lambda *args, **more: pytest.fail("it was asked"))
     assert two.build().ran == []
+
+
+def test_a_stamp_is_of_what_is_installed_there_too(two: Space) -> None:
+    request = Request((), Variation())
+    two.build()
+    time.sleep(0.01)  # What is as young as a build that looks at it is not trusted.
+    two.build()
+    assert stamp.current(two.root, request)
+    install(two.root / ".venv", "greeting", "2.0", 'WORD = "good day"')
+    assert stamp.current(two.root, request) is None
 
 
 def test_where_an_interpreter_lies_is_in_no_key(two: Space) -> None:

@@ -11,6 +11,7 @@ import pytest
 from buildsys.errors import USAGE
 from buildsys.run import machine
 from tests.behaviour.conftest import Space
+from tests.chat.server import ChatServer
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -128,29 +129,31 @@ def test_one_after_the_other_they_share_a_warm_worker(gpus: Space) -> None:
     assert len({(device, pid) for device, pid, _, _ in seen(gpus)}) == 1
 
 
-def test_an_idle_worker_leaves_before_another_rule_gets_its_gpu(gpus: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    gpus.write(
-        "rules/r.toml",
-        GPUS
-        + GPUS.replace("seen]", "after]")
-        .replace("seen.py::seen", "after.py::after")
-        .replace('i = "data/{shard}.txt"', 'i = "@seen"')
-        .replace("seen/", "after/"),
-    )
-    gpus.write(
-        "after.py",
-        """
-        import json, os
+AFTER = """
+import json, os
 
-        def after(i, o):
-            _, pid, _, _ = json.loads(i.read_text())
-            o.write_text(str(os.path.exists(f"/proc/{pid}")))
-        """,
-    )
-    built = gpus.build(jobs=1)
-    assert (built.outcome, built.error, built.errors) == ("done", None, "")
-    assert {file.read_text() for file in (gpus.root / "after").iterdir()} == {"False"}
+def after(i, o):
+    _, pid, _, _ = json.loads(i.read_text())
+    o.write_text(str(os.path.exists(f"/proc/{pid}")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("takes", "stays"),
+    [("gpu = 1", False), ('memory = "600MB"', False), ('memory = "400MB"', True)],
+    ids=["its GPU", "its memory", "memory enough"],
+)
+def test_an_idle_worker_leaves_where_another_rule_is_given_what_it_keeps(
+    gpus: Space, monkeypatch: pytest.MonkeyPatch, takes: str, stays: bool
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    monkeypatch.setattr(machine, "memory", lambda: 1_000_000_000)
+    first = GPUS.replace("gpu = 1", takes)
+    then = first.replace("seen]", "after]").replace("seen.py::seen", "after.py::after").replace("seen/", "after/")
+    gpus.write("rules/r.toml", first + then.replace('i = "data/{shard}.txt"', 'i = "@seen"'))
+    gpus.write("after.py", AFTER)
+    assert gpus.build("after[0]", jobs=1).ran == ["after[0]", "seen[0]"]
+    assert gpus.read("after/0.json") == str(stays)
 
 
 @pytest.mark.parametrize("takes", ["gpu = 0", ""])
@@ -210,6 +213,50 @@ def test_what_is_up_to_date_needs_no_machine_that_could_make_it(gpus: Space, mon
     built = gpus.build()
     assert built.error is not None
     assert built.error.problem == "[rule.seen] takes 1 GPU, and this machine has none"
+
+
+def test_a_failure_ends_the_build_though_others_wait(busy: Space) -> None:
+    busy.write("rules/r.toml", rule("r", "disk = 1", 0.2).replace("touch", "false") + "[pools]\ndisk = 1\n")
+    built = busy.build(jobs=4)
+    assert (built.outcome, len(built.failed), len(spans(busy))) == ("failed", 1, 1)
+    assert len(busy.build(jobs=4, keep_going=True).failed) == 4
+
+
+CHAT = """
+[rule.asked]
+each      = { shard = "data/{shard}.txt" }
+chat      = "ask.py::ask"
+inputs    = { i = "data/{shard}.txt" }
+outputs   = { o = "asked/{shard}" }
+endpoint  = "URL"
+identity  = "test@1"
+resources = { server = 1 }
+[rule.taken]
+each      = { shard = "@asked[*]" }
+shell     = "cp {inputs.i} {outputs.o}"
+inputs    = { i = "@asked" }
+outputs   = { o = "taken/{shard}" }
+resources = { server = 1 }
+[pools]
+server = 1
+"""
+
+
+ASK = """
+def ask(record, replies):
+    return None if replies else {"model": "m", "messages": [{"role": "user", "content": record["id"]}]}
+"""
+
+
+def test_chat_actions_take_their_turns_with_the_others(busy: Space) -> None:
+    busy.write("ask.py", ASK)
+    for shard in range(4):
+        busy.write(f"data/{shard}.txt", f'{{"id": "{shard}"}}\n')
+    with ChatServer() as server:
+        busy.write("rules/r.toml", CHAT.replace("URL", server.url))
+        built = busy.build(jobs=1)
+        assert len(server.asked) == 4
+    assert (built.errors, len(built.ran)) == ("", 8)
 
 
 def test_actions_of_several_pools_above_and_below_one_another_all_end(busy: Space) -> None:
