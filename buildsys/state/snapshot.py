@@ -157,7 +157,7 @@ def writing(state: Path) -> Iterator[None]:
         raise BuildError(
             "the manifest can't be written",
             facts=[("file", str(live_path(state))), ("reason", str(error).splitlines()[0])],
-            hint="where the disk is full, make room; then build again: what was recorded stays",
+            hint="make room, or make it writable; then build again: what was recorded stays",
             exit_code=FAILED,
         ) from error
 

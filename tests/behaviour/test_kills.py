@@ -133,6 +133,17 @@ class Press(Space):
         return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def made_in(edition: int) -> dict[str, bytes]:
+    """What the scripts make in any clean build."""
+    parts = {shard: f"text {shard} of edition {edition}\n" for shard in SHARDS}
+    asked = {shard: f"{text}/{shard}" for shard, text in parts.items()}
+    files = {f"part/{shard}.txt": text for shard, text in parts.items()}
+    files |= {f"asked/{shard}.txt": text for shard, text in asked.items()}
+    files |= {f"shout/{shard}.txt": text.upper() for shard, text in parts.items()}
+    files["whole.txt"] = "".join([*asked.values(), *(text.upper() for text in parts.values())])
+    return {path: text.encode() for path, text in files.items()}
+
+
 def in_flight(said: str) -> set[str]:
     """The actions that a build has begun and not brought to a good end, as far as it came to say."""
     begun: set[str] = set()
@@ -198,6 +209,7 @@ def test_whatever_is_killed_the_next_build_repeats_at_most_what_was_in_flight(tm
         kill = kill_once(press, rng, n_events)
         print(f"{edition}: {kill.told.splitlines()[0]}, {kill.executed} executed, {len(kill.twice)} again")
         assert kill.twice <= kill.in_flight, kill.told
+        assert press.outputs() == made_in(edition), kill.told
         kills.append(kill)
     print(f"executed before the kill: {sum(kill.executed for kill in kills)} of {N_KILLS * len(MADE)}")
     print(f"executed again: {sum(len(kill.twice) for kill in kills)}")
