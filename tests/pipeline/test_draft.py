@@ -1,6 +1,8 @@
 """The draft: its arithmetic, its training, its files."""
 
 import json
+import subprocess
+import sys
 
 import eagle3
 import hidden_states
@@ -121,6 +123,41 @@ def test_the_same_seed_gives_the_same_bytes_and_another_gives_others(run, traine
     assert again["plot"].read_bytes().startswith(b"\x89PNG")
     weights = "model.safetensors"
     assert (other["draft"] / weights).read_bytes() != (trained["draft"] / weights).read_bytes()
+
+
+def test_a_training_that_is_stopped_goes_on_to_the_same_bytes(run, trained, tmp_path, monkeypatch, capsys):
+    (tmp_path / "scratch").mkdir()
+    params = {"save_every": 3, "scratch": tmp_path / "scratch"}
+    unroll, n_steps = training.unroll, []
+
+    def stopped(*args):
+        if len(n_steps) == 8:
+            raise InterruptedError
+        n_steps.append(None)
+        return unroll(*args)
+
+    monkeypatch.setattr(training, "unroll", stopped)
+    with pytest.raises(InterruptedError):
+        train(run, tmp_path / "stopped", **params)
+    monkeypatch.undo()
+    train(run, tmp_path / "again", **params)
+    assert "goes on from step 6" in capsys.readouterr().out
+    for name in ("draft/model.safetensors", "draft/config.json", "curve", "plot"):
+        assert (tmp_path / "again" / name).read_bytes() == (trained["draft"].parent / name).read_bytes()
+
+
+@pytest.mark.timeout(180)
+def test_two_processes_train_the_draft_that_one_trains(run, trained, tmp_path):
+    outputs = {name: tmp_path / name for name in ("draft", "curve", "plot")}
+    given = {"hidden_states": run.states, "mapping": run.mapping, "verifier": VERIFIER, **outputs, **PARAMS}
+    options = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    subprocess.run([*launcher, training.__file__, *options], check=True, capture_output=True)
+    one, two = (json.loads(curve.read_text()) for curve in (trained["curve"], outputs["curve"]))
+    assert [point["step"] for point in two] == [4, 8, 12]
+    for ours, theirs in zip(one, two, strict=True):
+        assert theirs["loss"] == pytest.approx(ours["loss"], rel=0.05)
+        assert theirs["agreement"] == pytest.approx(ours["agreement"], abs=0.02)
 
 
 def test_the_files_have_the_speculators_format(trained):

@@ -2,18 +2,26 @@
 
 The loss of a step is the cross-entropy with the verifier's soft distribution, cut to the draft's vocabulary, over
 positions whose next token was generated and whose most likely token the draft can say.
+
+Run as a program under `torchrun`, each process takes its share of every batch and their gradients are added up, so that
+any number of processes trains the same draft. A training that was stopped goes on from the last state that it saved.
 """
 
+import argparse
+import inspect
 import json
+import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import eagle3
 import torch
+import torch.distributed as processes
 from eagle3 import Eagle3, KeysValues, Shape
 from hidden_states import Record, read, read_about
 from matplotlib.figure import Figure
@@ -64,10 +72,14 @@ def train(
     log_every: int,
     seed: int,
     threads: int,
+    save_every: int = 0,
+    scratch: Path | None = None,
 ) -> None:
     """A folder in the speculators format, the learning curve as JSON and as PNG; the same bytes on the same machine.
 
-    ttt_steps: length of the chains that are trained; step i counts ttt_decay ** i. batch: sequences a step.
+    ttt_steps: length of the chains that are trained; step i counts ttt_decay ** i. batch: sequences a step. save_every:
+    steps between two states that are saved in `scratch`, 0 for none; a training that finds one goes on from there, to
+    the same bytes as if it had not been stopped.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
@@ -76,7 +88,11 @@ def train(
     student = make_draft(model, **load_file(mapping))
     teacher = Teacher(model.get_decoder().norm, model.get_output_embeddings().get_parameter("weight"))
     batches = _batches(records, batch, random.Random(seed))
-    points = fit(student, teacher, batches, steps, lr, [ttt_decay**step for step in range(ttt_steps)], log_every)
+    weights = [ttt_decay**step for step in range(ttt_steps)]
+    saved = scratch / "state.pt" if scratch and save_every else None
+    points = fit(student, teacher, batches, steps, lr, weights, log_every, save_every, saved)
+    if not is_first():
+        return
     eagle3.save(draft, student, verifier_name, type(model).__name__, taps, proposed)
     curve.write_text(json.dumps(points, indent=1) + "\n")
     draw(points, plot)
@@ -117,13 +133,13 @@ def _records(paths: list[Path]) -> tuple[list[Record], list[int]]:
     return [record for path in paths for record in read(path)], taps
 
 
-def _batches(records: list[Record], size: int, rng: random.Random) -> Iterator[Batch]:
+def _batches(records: list[Record], size: int, rng: random.Random) -> Iterator[list[Record]]:
     """Endless; every pass in a new order, the rest that fills no batch left out."""
     size = min(size, len(records))
     while True:
         order = rng.sample(records, len(records))
         for start in range(0, len(order) - size + 1, size):
-            yield collate(order[start : start + size])
+            yield order[start : start + size]
 
 
 def collate(records: list[Record]) -> Batch:
@@ -141,38 +157,91 @@ def collate(records: list[Record]) -> Batch:
 def fit(
     draft: Eagle3,
     teacher: Teacher,
-    batches: Iterator[Batch],
+    batches: Iterator[list[Record]],
     steps: int,
     lr: float,
     weights: list[float],
     log_every: int,
+    save_every: int = 0,
+    saved: Path | None = None,
 ) -> list[dict[str, Any]]:
-    """Trains in place; a point of the curve for every `log_every` steps, averaged over them."""
+    """Trains in place; a point of the curve for every `log_every` steps, averaged over them.
+
+    saved: the file that the state is saved in, and that it goes on from where there is one.
+    """
     trained = [parameter for parameter in draft.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=lr, betas=(0.9, 0.95))
     warm = max(1, steps // 20)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / warm, max(0.0, (steps - step) / max(1, steps - warm)))
     )
-    points, window = [], []
-    for step in range(1, steps + 1):
-        losses, agreement = unroll(draft, teacher, next(batches), len(weights))
+    points: list[dict[str, Any]] = []
+    window: list[Tensor] = []
+    done = 0
+    if saved and saved.exists():
+        state = torch.load(saved, weights_only=True)
+        draft.load_state_dict(state["draft"])
+        optimizer.load_state_dict(state["optimizer"])
+        schedule.load_state_dict(state["schedule"])
+        points, window, done = state["points"], state["window"], state["step"]
+        print(f"goes on from step {done}")
+    for step, records in enumerate(islice(batches, done, steps), start=done + 1):
+        losses, agreement = unroll(draft, teacher, collate(_share(records)), len(weights))
         loss = (losses * torch.tensor(weights)).sum() / sum(weights)
         loss.backward()
+        for parameter in trained:
+            total(parameter.grad)
         torch.nn.utils.clip_grad_norm_(trained, 0.5)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
-        window.append(torch.cat([loss.detach()[None], agreement]))
+        window.append(total(torch.cat([loss.detach()[None], agreement])))
         if step % log_every == 0 or step == steps:
             mean = torch.stack(window).mean(0).tolist()
             points.append({"step": step, "loss": round(mean[0], 6), "agreement": [round(x, 6) for x in mean[1:]]})
             window = []
+        if saved and is_first() and step % save_every == 0:
+            parts = {"draft": draft, "optimizer": optimizer, "schedule": schedule}
+            state = {name: part.state_dict() for name, part in parts.items()}
+            save(state | {"points": points, "window": window, "step": step}, saved)
     return points
+
+
+def save(state: dict[str, Any], path: Path) -> None:
+    """All of it or, where this is killed, what was there before."""
+    torch.save(state, path.with_suffix(".part"))
+    os.replace(path.with_suffix(".part"), path)
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def is_first() -> bool:
+    """The process that writes what all of them made; the only one where there is one."""
+    return not processes.is_initialized() or processes.get_rank() == 0
+
+
+def total(x: Tensor) -> Tensor:
+    """The sum over all processes, in place: of what each of them has of a batch."""
+    if processes.is_initialized():
+        processes.all_reduce(x)
+    return x
+
+
+def _share(batch: list[Record]) -> list[Record]:
+    """What this process has of a batch; one of them at least, since all take part in every sum."""
+    if not processes.is_initialized():
+        return batch
+    rank, n = processes.get_rank(), processes.get_world_size()
+    if len(batch) < n:
+        raise ValueError(f"a batch of {len(batch)} sequences is too small for {n} processes")
+    return batch[rank::n]
 
 
 def unroll(draft: Eagle3, teacher: Teacher, batch: Batch, steps: int) -> tuple[Tensor, Tensor]:
     """(losses [steps] in nats, agreement [steps] with the verifier's choice), of chains from all positions at once.
+
+    Each is this process's part of a mean over the tokens of all processes.
 
     At base position p, step i takes the true token p + 1 + i and guesses token p + 2 + i; its teacher is the verifier's
     distribution at p + 1 + i, and the mask is that of the guessed token.
@@ -190,7 +259,7 @@ def unroll(draft: Eagle3, teacher: Teacher, batch: Batch, steps: int) -> tuple[T
         counted = _ahead(batch.mask, 2 + step) & _ahead(sayable, 1 + step)
         guessed = draft.logits(hidden[counted]).log_softmax(-1)
         wanted = _ahead(probabilities, 1 + step)[counted]
-        n_counted = counted.sum().clamp(min=1)
+        n_counted = total(counted.sum()).clamp(min=1)
         losses.append(-(wanted * guessed).sum() / n_counted)
         agreement.append((guessed.argmax(-1) == wanted.argmax(-1)).sum() / n_counted)
     return torch.stack(losses), torch.stack(agreement)
@@ -215,3 +284,26 @@ def draw(points: list[dict[str, Any]], plot: Path) -> None:
     for axes in (loss, agreement):
         axes.grid(alpha=0.3)
     figure.savefig(plot, format="png", dpi=120, metadata={"Software": None})
+
+
+def main() -> None:
+    """The program: an option for each argument of `train`; under `torchrun`, one of several processes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, parameter in inspect.signature(train).parameters.items():
+        is_path = "Path" in str(parameter.annotation)
+        parser.add_argument(
+            f"--{name}",
+            type=Path if is_path else parameter.annotation,
+            nargs="+" if parameter.annotation == list[Path] else None,
+            required=parameter.default is inspect.Parameter.empty,
+            default=parameter.default,
+        )
+    if "RANK" in os.environ:
+        processes.init_process_group("gloo")
+    train(**vars(parser.parse_args()))
+    if processes.is_initialized():
+        processes.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
