@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import tomllib
 
 import duckdb
@@ -39,12 +40,20 @@ def check(rule, name, view, path):
     return verdict
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if "shell" not in RULES["rule"][name]])
 def test_a_rule_passes_what_its_function_takes(name):
     rule = RULES["rule"][name]
-    passed = set(rule.get("params", {}))
+    passed = {*rule.get("params", {}), *rule.get("settings", {})} | ({"scratch"} if "scratch" in rule else set())
     passed |= {"record", "replies"} if "chat" in rule else {*rule.get("inputs", {}), *rule["outputs"]}
     assert passed == entry(rule)
+
+
+def test_the_command_of_several_processes_passes_what_one_gets():
+    one, several = RULES["rule"]["draft"], RULES["rule"]["draft_torchrun"]
+    passed = set(re.findall(r"--(\w+) \{(?:inputs|outputs|params|settings)?\.?\1\}", several["shell"]))
+    assert passed == entry(one)
+    for group in ("inputs", "params", "settings"):
+        assert several[group].items() >= one[group].items()
 
 
 @pytest.mark.parametrize("key", sorted(set(config_keys(RULES))))
