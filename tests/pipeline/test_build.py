@@ -6,6 +6,9 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -138,3 +141,22 @@ def test_lineage_of_the_draft_reaches_prompts_scripts_and_config_keys(first: tup
         ("param", "samples"),
     } <= set(found)
     assert sql(root, "SELECT count(*) FROM samples WHERE reasoning = ''").rows == [(0,)]
+
+
+@pytest.mark.timeout(240)
+def test_a_training_that_was_killed_goes_on_to_what_an_undisturbed_one_makes(first: tuple[Path, Built]) -> None:
+    root, _ = first
+    configure(root, steps=40, save_every=2)
+    with subprocess.Popen([sys.executable, "-m", "buildsys.cli", "-C", str(root), "build", "draft"]) as killed:
+        while not list((root / ".buildsys/scratch").glob("*/state.pt")):
+            assert killed.poll() is None, "the training ended before it had saved anything"
+            time.sleep(0.05)
+        killed.kill()
+    again = run(root)
+    assert (again.outcome, again.ran) == ("done", ["acceptance", "draft"])
+    (log,) = max((root / ".buildsys/logs").glob("*/draft"), key=lambda folder: int(folder.parent.name)).iterdir()
+    assert "goes on from step" in log.read_text()
+    assert list((root / ".buildsys/scratch").glob("*/state.pt")) == []
+
+    undisturbed = run(root, force=("draft",))
+    assert undisturbed.ran == ["draft"]  # the same bytes, so the acceptance length is the same
