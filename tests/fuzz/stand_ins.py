@@ -64,7 +64,7 @@ parse_once = lru_cache(1024)(resolve.parse)
 class InlineWorkers:
     """What `run.workers.Workers` is to a build, without processes."""
 
-    def __init__(self, called: Counter[Who], root: Path, most: int) -> None:
+    def __init__(self, called: Counter[Who], root: Path, most: int, memory: int) -> None:
         self._called = called
 
     def call(self, job: Job) -> JobResult:
