@@ -22,7 +22,7 @@ from buildsys import workshop
 from buildsys.code import resolve
 from buildsys.digest import Digest
 from buildsys.model import ActionId, ActionKey, Part, Result
-from buildsys.run.workers import Job, JobResult
+from buildsys.run.workers import Job, JobResult, Share
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.manifest import Manifest, short_key
 from buildsys.state.rows import CheckRow, Context, FileRow, Hold, ResultRow, Row
@@ -77,7 +77,7 @@ class InlineWorkers:
 
         return self._result(job.log, work)
 
-    def shell(self, command: str, env: Mapping[str, str], cwd: Path, log: Path) -> JobResult:
+    def shell(self, command: str, env: Mapping[str, str], cwd: Path, log: Path, share: Share) -> JobResult:
         """Knows the two kinds of commands that there are: `cat ... > FILE`, and a script of ours."""
         words = shlex.split(command)
 
