@@ -7,6 +7,7 @@ last build stand for them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,13 +18,14 @@ from buildsys.code.parse import Broken
 from buildsys.digest import Digest
 from buildsys.ephemeral import ASKED_FOR, Ephemeral, budget_exceeded
 from buildsys.errors import NO_SUCH_TARGET, NOT_UP_TO_DATE, BuildError
-from buildsys.model import ActionId, Made, Part, Result, Rule, RuleName, Service, Shard, shards_of
+from buildsys.model import GPU, ActionId, Made, Part, Result, Rule, RuleName, Service, Shard, shards_of
 from buildsys.past import Past
 from buildsys.plan.decide import reason_of
 from buildsys.plan.estimate import Estimate, estimate
 from buildsys.preflight import preflight
 from buildsys.prepare import Preparer
 from buildsys.project import Project
+from buildsys.run import machine
 from buildsys.shared import Shared
 from buildsys.spec.graph import FromRule, Graph, Origin, Wanted
 from buildsys.state.files import Files
@@ -184,7 +186,8 @@ class Surveyor:
             if planned.fate in ("run", "maybe")
         ]
         before = spent(self._past)
-        found = estimate(loads, before, jobs, self.graph.prices)
+        gpus = machine.gpus(os.environ) if any(load.gpus for load in loads) else ()
+        found = estimate(loads, before, jobs, self.graph.prices, {**self.graph.pools, GPU: len(gpus)})
         kept = [action for action, planned in self.planned.items() if planned.fate == "reuse"]
         n_kept = sum(before[action.rule].requests.get(action, 0) for action in kept if action.rule in before)
         return replace(found, answered=found.answered + n_kept)

@@ -45,7 +45,7 @@ class Workload:
         services = [service.name for service in self._graph.services_of(rule)]
         is_chat = rule.kind == "chat"
         n_requests, n_answered = self._asked(rule, action) if is_chat else (0, 0)
-        return Load(action, certain, tuple(needs), is_chat, n_requests, n_answered, rule.gpus, services)
+        return Load(action, certain, tuple(needs), is_chat, n_requests, n_answered, dict(rule.resources), services)
 
     def _asked(self, rule: Rule, action: ActionId) -> tuple[int | None, int]:
         """Requests of an action, and how many of them the log of replies holds; as many for each record as before."""

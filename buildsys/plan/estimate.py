@@ -6,15 +6,19 @@ What was never done is not guessed at: its rule is named instead. Knows no file,
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from buildsys.model import ActionId, Prices, RuleName
+from buildsys.model import GPU, ActionId, Prices, RuleName
 from buildsys.plan import price
 
-CHAT_SLOTS = 64
+CHAT_SLOTS: Final = 64
 """Actions that wait for replies at a time; they take none of the jobs."""
+_JOB: Final = " job"
+_CHAT: Final = " chat"
+_Takes = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class Load:
     """One action that is to run. certain: whatever comes before, else only if that comes out different.
 
     needs: other actions, whether they run or not. requests: that it needs, None where that can't be known before it
-    runs; answered: those of them that the log of replies is known to hold. services: that it needs.
+    runs; answered: those of them that the log of replies is known to hold. takes: resources, by name. services: that it
+    needs.
     """
 
     action: ActionId
@@ -46,8 +51,12 @@ class Load:
     is_chat: bool = False
     requests: int | None = 0
     answered: int = 0
-    gpus: int = 0
+    takes: Mapping[str, int] = field(default_factory=dict)
     services: Collection[str] = ()
+
+    @property
+    def gpus(self) -> int:
+        return self.takes.get(GPU, 0)
 
 
 @dataclass(frozen=True)
@@ -74,9 +83,13 @@ class Estimate:
 
 
 def estimate(
-    loads: Sequence[Load], spent: Mapping[RuleName, Spent], jobs: int, prices: Prices | None = None
+    loads: Sequence[Load],
+    spent: Mapping[RuleName, Spent],
+    jobs: int,
+    prices: Prices | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Estimate:
-    """loads: upstream first. spent: by rule. jobs: actions at a time."""
+    """loads: upstream first. spent: by rule. jobs: actions at a time. sizes: of resources that are given in units."""
     if not loads:
         return Estimate(0.0, 0.0, cost=None if prices is None else 0.0, currency=prices.currency if prices else "")
     seconds = {load.action: _seconds(load, spent.get(load.action.rule, Spent())) for load in loads}
@@ -85,10 +98,11 @@ def estimate(
     sent = _sent(loads)
     input_tokens = sum(n * (spent.get(rule, Spent()).input_tokens or 0.0) for rule, n in sent.items())
     output_tokens = sum(n * (spent.get(rule, Spent()).output_tokens or 0.0) for rule, n in sent.items())
-    whole_s = _makespan(loads, known, jobs)
+    sizes = sizes or {}
+    whole_s = _Play(loads, known, jobs, sizes).end_s()
     return Estimate(
         seconds=whole_s if known else None,
-        certain_s=_makespan(certain, known, jobs) if known or not certain else None,
+        certain_s=_Play(certain, known, jobs, sizes).end_s() if known or not certain else None,
         action_s=sum(known.values()),
         gpu_s=sum(load.gpus * known.get(load.action, 0.0) for load in loads),
         requests=sent.total(),
@@ -124,31 +138,64 @@ def _sent(loads: Sequence[Load]) -> Counter[RuleName]:
     return sent
 
 
-def _makespan(loads: Sequence[Load], seconds: Mapping[ActionId, float], jobs: int) -> float:
-    """When the last one ends, where each starts as soon as what it needs has ended and a job is free."""
-    mine = {load.action for load in loads}
-    needs = {load.action: mine.intersection(load.needs) for load in loads}
-    users: dict[ActionId, list[Load]] = {}
-    for load in loads:
-        for need in needs[load.action]:
-            users.setdefault(need, []).append(load)
-    n_missing = {load.action: len(needs[load.action]) for load in loads}
-    ready_at = dict.fromkeys(mine, 0.0)
-    order = {load.action: n for n, load in enumerate(loads)}
-    ready = [(0.0, order[load.action], load) for load in loads if not n_missing[load.action]]
-    free = {False: [0.0] * max(jobs, 1), True: [0.0] * CHAT_SLOTS}
-    ended = 0.0
-    while ready:
-        at, _, load = heapq.heappop(ready)
-        end = max(at, free[load.is_chat][0]) + seconds.get(load.action, 0.0)
-        heapq.heapreplace(free[load.is_chat], end)
-        ended = max(ended, end)
-        for user in users.get(load.action, ()):
-            ready_at[user.action] = max(ready_at[user.action], end)
-            n_missing[user.action] -= 1
-            if not n_missing[user.action]:
-                heapq.heappush(ready, (ready_at[user.action], order[user.action], user))
-    return ended
+class _Play:
+    """A plan played through: each action starts as soon as what it needs has ended and what it takes is free."""
+
+    def __init__(
+        self, loads: Sequence[Load], seconds: Mapping[ActionId, float], jobs: int, sizes: Mapping[str, int]
+    ) -> None:
+        mine = {load.action for load in loads}
+        self._seconds = seconds
+        self._sizes = sizes
+        self._n_missing = {load.action: len(mine.intersection(load.needs)) for load in loads}
+        self._users: dict[ActionId, list[Load]] = {}
+        self._free = {_JOB: max(jobs, 1), _CHAT: CHAT_SLOTS, **sizes}
+        # Those that take the same wait in one line.
+        self._lines: dict[_Takes, deque[Load]] = {}
+        # When each will end; the number keeps those apart that end together.
+        self._running: list[tuple[float, int, Load, _Takes]] = []
+        self._n_started = 0
+        for load in loads:
+            for need in mine.intersection(load.needs):
+                self._users.setdefault(need, []).append(load)
+            if not self._n_missing[load.action]:
+                self._line_up(load)
+
+    def end_s(self) -> float:
+        """When the last one ends. May be asked once."""
+        now = 0.0
+        while True:
+            self._start(now)
+            if not self._running:
+                return now
+            now = self._end_next()
+
+    def _line_up(self, load: Load) -> None:
+        takes = {name: min(n, self._sizes[name]) for name, n in load.takes.items() if n and name in self._sizes}
+        takes[_CHAT if load.is_chat else _JOB] = 1
+        self._lines.setdefault(tuple(takes.items()), deque()).append(load)
+
+    def _start(self, now: float) -> None:
+        for takes, line in self._lines.items():
+            while line and all(self._free[name] >= n for name, n in takes):
+                load = line.popleft()
+                self._n_started += 1
+                end = now + self._seconds.get(load.action, 0.0)
+                heapq.heappush(self._running, (end, self._n_started, load, takes))
+                self._occupy(takes, 1)
+
+    def _end_next(self) -> float:
+        now, _, load, takes = heapq.heappop(self._running)
+        self._occupy(takes, -1)
+        for user in self._users.get(load.action, ()):
+            self._n_missing[user.action] -= 1
+            if not self._n_missing[user.action]:
+                self._line_up(user)
+        return now
+
+    def _occupy(self, takes: _Takes, sign: int) -> None:
+        for name, n in takes:
+            self._free[name] -= sign * n
 
 
 def _cost(

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from buildsys.query import sql
 from buildsys.run.kept import KEPT, Kept, all_kept
 from tests.behaviour.conftest import Space
 from tests.run.conftest import alive
@@ -110,6 +111,8 @@ def test_rules_of_every_kind_use_the_server_that_the_last_build_left(space: Kenn
     assert space.build().ran == ["command", "function", "replies"]
     assert space.server() == server
     assert space.read("build/command.txt") == f"at {server.url}\n"
+    used = sql(space.root, "SELECT service_s > 0 AND service_s <= wall_s FROM runs").rows
+    assert used == [(True,), (True,)], "each run had it for as long as it used it"
 
 
 def test_another_model_brings_another_server_before_anything_asks_it(space: Kennel) -> None:

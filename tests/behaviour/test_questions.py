@@ -70,6 +70,7 @@ outputs = { states = "workspace/build/{profile}/hidden_states/{shard}.safetensor
 run     = "scripts/pipe.py::train"
 inputs  = { states = "@hidden_states[*]", mapping = "@vocab.mapping" }
 params  = { steps = "$steps" }
+settings = { log_every = 5 }
 metrics = ["curve"]
 [rule.draft.outputs]
 draft = "workspace/build/{profile}/draft"
@@ -112,7 +113,7 @@ def vocab(counts, mapping, tokens):
 def states(samples, states):
     states.write_bytes(bytes(1000 * (1 + int(samples.stem))))
 
-def train(states, mapping, draft, curve, *, steps):
+def train(states, mapping, draft, curve, *, steps, log_every):
     draft.mkdir()
     (draft / "steps").write_text(str(steps))
     curve.write_text(json.dumps([{"step": n, "loss": 4.0 / (1 + n)} for n in range(0, steps, 10)]))
@@ -193,10 +194,11 @@ def test_hours_and_money_by_rule_and_what_was_thrown_away(pipeline):
 def test_what_made_the_draft(pipeline):
     found = answer(pipeline, "FROM upstream('workspace/build/default/draft');")
     kinds = {kind for _, kind, *_ in found}
-    assert kinds >= {"artifact", "code", "param", "python", "identity"}
+    assert kinds >= {"artifact", "code", "param", "python", "setting", "identity"}
     names = {(rule, name, value) for _, _, rule, _, name, _, _, value in found}
     assert ("replies", "max_tokens", "8 (int)") in names
     assert ("draft", "steps", "40 (int)") in names
+    assert ("draft", "log_every", "5 (int)") in names
     paths = {path for *_, path, _, _ in found}
     assert {f"workspace/build/default/{rule}/{n}.jsonl" for rule in ("prompts", "replies") for n in (0, 1)} <= paths
 

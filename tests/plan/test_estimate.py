@@ -42,6 +42,15 @@ def test_actions_run_as_soon_as_what_they_need_is_there_and_a_job_is_free(jobs, 
     assert estimate(loads(**needs), took(a=1.0, b=2.0, c=3.0), jobs).seconds == seconds
 
 
+def test_actions_wait_for_what_they_take():
+    takers = [Load(act(f"a/{n}"), takes={"gpu": 2, "disk": 1}) for n in range(3)]
+    spent = {RuleName("a"): Spent({act("a/0"): 5.0})} | took(b=12.0)
+    assert estimate(takers, spent, 9, sizes={"gpu": 4, "disk": 9}).seconds == 10.0
+    assert estimate(takers, spent, 9, sizes={"gpu": 3, "disk": 9}).seconds == 15.0
+    assert estimate([*takers, *loads(b="")], spent, 2, sizes={"gpu": 9, "disk": 1}).seconds == 15.0
+    assert estimate(takers, spent, 9, sizes={"gpu": 1}).seconds == 15.0, "a machine that has less refuses it anyway"
+
+
 def test_the_time_of_the_jobs_is_told_beside_that_of_the_build():
     found = estimate(loads(a="", b=""), took(a=3.0, b=5.0), 2)
     assert (found.seconds, found.action_s) == (5.0, 8.0)
@@ -96,6 +105,8 @@ def test_tokens_and_time_of_a_rule_that_never_asked_are_not_known():
 
 def test_gpus_cost_as_long_as_they_are_occupied_and_servers_until_all_is_done():
     prices = Prices(gpu_hour=3600.0, service_hour=360.0)
-    found = estimate([Load(act("a"), gpus=4, services=["verifier"]), *loads(b="")], took(a=10.0, b=5.0), 1, prices)
+    found = estimate(
+        [Load(act("a"), takes={"gpu": 4}, services=["verifier"]), *loads(b="")], took(a=10.0, b=5.0), 1, prices
+    )
     assert found.gpu_s == 40.0
     assert found.cost == pytest.approx(40.0 + 15.0 * 0.1)
