@@ -8,6 +8,7 @@ runs of which nobody knows. Knows nothing of what a server is asked, nor of when
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -24,7 +26,7 @@ from typing import NoReturn
 import msgspec
 
 from buildsys.errors import FAILED, BuildError
-from buildsys.run.kept import END_S, POLL_S, Kept, Process, folder_id, log_path, read, record_path
+from buildsys.run.kept import END_S, POLL_S, Kept, Process, find, folder_id, log_path, read, record_path
 from buildsys.run.process import exit_text, readable
 from buildsys.run.worker import Message, adopt_orphans, end_orphans, execute, signal_group
 
@@ -37,26 +39,36 @@ def start(
 ) -> Kept:
     """Start a server in `root` that stays, and give its record, which is in `folder` by then.
 
-    Whoever is killed meanwhile: either nothing runs, or it is recorded. What was recorded for `name` must be gone.
-    env: the server's whole environment, which is recorded nowhere. Raises BuildError where no record can be written.
+    Whoever is killed meanwhile: either nothing runs, or it is recorded. What was recorded for `name` must be gone. If
+    a build that was killed just now has started one after all, its record is given instead, or it is ended if it has
+    another key. env: the server's whole environment, which is recorded nowhere. Raises BuildError where no record can
+    be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    request = {
-        "name": name,
-        "key": key,
-        "port": port,
-        "command": command,
-        "argv": list(argv),
-        "env": dict(env),
-        "folder": os.path.relpath(folder, root),
-    }
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", __name__, name],  # The name is there for those who look at `ps`.
-        input=json.dumps(request).encode(),
-        capture_output=True,
-        cwd=root,
-        start_new_session=True,
-    )
+    with _turn(folder) as turn:
+        found = find(folder, name)
+        if found and found.key == key and found.up:
+            return found
+        if found:
+            found.end()
+        request = {
+            "name": name,
+            "key": key,
+            "port": port,
+            "command": command,
+            "argv": list(argv),
+            "env": dict(env),
+            "folder": os.path.relpath(folder, root),
+            "turn": turn,
+        }
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", __name__, name],  # The name is there for those who look at `ps`.
+            input=json.dumps(request).encode(),
+            capture_output=True,
+            cwd=root,
+            start_new_session=True,
+            pass_fds=[turn],
+        )
     try:
         return msgspec.json.decode(done.stdout, type=Kept)
     except msgspec.MsgspecError:
@@ -67,6 +79,17 @@ def start(
             hint=f"it is recorded in {request['folder']}, which must be a folder that can be written to",
             exit_code=FAILED,
         ) from None
+
+
+@contextmanager
+def _turn(folder: Path) -> Iterator[int]:
+    """One start at a time: a lock that lasts until the record is written, though whoever asked was killed."""
+    descriptor = os.open(folder / ".starting", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 class Keeper:
@@ -161,6 +184,7 @@ def main() -> None:
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     adopt_orphans()
+    os.set_inheritable(request["turn"], False)
     folder = Path(request["folder"])
     server, release = _held_server(request["argv"], request["env"], str(log_path(folder, request["name"])))
     kept = Kept(
@@ -175,6 +199,7 @@ def main() -> None:
         folder=folder_id(folder),
     )
     write(folder, kept)
+    os.close(request["turn"])
     keeper = Keeper(kept, folder)
     wake = keeper.heed_signals()
     os.write(release, b"1")

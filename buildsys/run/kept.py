@@ -117,6 +117,10 @@ class KeptServer:
         self._folder = folder
         self._kept = kept
 
+    @property
+    def port(self) -> int:
+        return self._kept.port
+
     def signal(self, number: int) -> None:
         self._kept.signal(number)
 

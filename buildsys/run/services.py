@@ -189,6 +189,8 @@ class Services:
         if not service.again:
             log.write_bytes(b"")
         service.child = self._execute(service, port, env)
+        if isinstance(service.child, KeptServer):
+            port = service.child.port
         try:
             self._wait_until_ready(service, ready.replace("{port}", str(port)), timeout_s)
         except BaseException:

@@ -205,6 +205,16 @@ def test_whenever_a_build_is_killed_no_server_runs_unrecorded(kennel: Kennel) ->
             assert kept.end()
 
 
+@pytest.mark.parametrize("seconds", [0.02, 0.06])
+def test_a_build_right_after_one_that_was_killed_gets_the_server_that_is_recorded(
+    kennel: Kennel, seconds: float
+) -> None:
+    killed_build(kennel.space.root, f"exec {command()}", "go", seconds)
+    url = kennel.build(text=f"exec {command()}")
+    assert within(5, lambda: set(processes_in(kennel.space.root)) == recorded(kennel))
+    assert kennel.kept().url == url
+
+
 def recorded(kennel: Kennel) -> set[int]:
     kept = find(kennel.folder, "model")
     return {process.pid for process in (kept.server, kept.keeper) if process.alive} if kept else set()
