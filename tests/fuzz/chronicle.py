@@ -135,9 +135,11 @@ class Chronicle:
             before = self.disk.get(made.path)
             if before == made.content and not anew:
                 continue
-            if before is not None and not self._is_stored(before):
+            if before is None or self._was_placed(made.path, before):
+                pass
+            elif not self._is_stored(before):
                 self.disk[self._free_name(made.path)] = before
-            elif before is not None and objects_of(before)[0] not in stored_before:
+            elif objects_of(before)[0] not in stored_before:
                 self._doubtful[self._free_name(made.path)] = before
             self.disk[made.path] = made.content
 
@@ -145,7 +147,8 @@ class Chronicle:
         """Ephemeral outputs are put in place; where they are dropped, nothing else lies there either."""
         for made in action.made:
             before = self.disk.pop(made.path, None)
-            if before is not None and before != made.content and not self._was_placed(made.path, before):
+            is_ours = before is None or self._was_placed(made.path, before) or self._is_stored(before)
+            if before is not None and before != made.content and not is_ours:
                 self.disk[self._free_name(made.path)] = before
             if is_made or before == made.content:
                 self.disk[made.path] = made.content

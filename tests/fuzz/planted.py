@@ -214,13 +214,8 @@ def a_plan_forgets_early_cutoff() -> AbstractContextManager[object]:
         planned = early(self, action)
         return replace(planned, fate="run") if planned and planned.fate == "maybe" else planned
 
-    early = survey._Surveyor._early
-    return mock.patch.object(survey._Surveyor, "_early", sure)
-
-
-def profiles_share_what_holds() -> AbstractContextManager[object]:
-    newest = stand_ins.MemoryManifest.newest
-    return mock.patch.object(stand_ins.MemoryManifest, "newest", lambda self, profile: newest(self, "default"))
+    early = survey.Surveyor._early
+    return mock.patch.object(survey.Surveyor, "_early", sure)
 
 
 def dropped_outputs_are_not_made_again() -> AbstractContextManager[object]:
@@ -264,7 +259,6 @@ BUGS: Sequence[Plant] = (
     what_failed_holds_nobody_up,
     a_plan_knows_no_store,
     a_plan_forgets_early_cutoff,
-    profiles_share_what_holds,
     dropped_outputs_are_not_made_again,
     an_ephemeral_input_counts_by_its_bytes,
 )

@@ -64,7 +64,7 @@ parse_once = lru_cache(1024)(resolve.parse)
 class InlineWorkers:
     """What `run.workers.Workers` is to a build, without processes."""
 
-    def __init__(self, called: Counter[Who], root: Path, most: int, memory: int) -> None:
+    def __init__(self, called: Counter[Who], *of_processes: object) -> None:
         self._called = called
 
     def call(self, job: Job) -> JobResult:
@@ -77,7 +77,7 @@ class InlineWorkers:
 
         return self._result(job.log, work)
 
-    def shell(self, command: str, env: Mapping[str, str], cwd: Path, log: Path, share: Share) -> JobResult:
+    def shell(self, command: str, env: Mapping[str, str], cwd: Path, log: Path, *share: object) -> JobResult:
         """Knows the two kinds of commands that there are: `cat ... > FILE`, and a script of ours."""
         words = shlex.split(command)
 
