@@ -22,7 +22,7 @@ from buildsys import workshop
 from buildsys.code import resolve
 from buildsys.digest import Digest
 from buildsys.model import ActionId, ActionKey, Part, Result
-from buildsys.run.workers import Job, JobResult, Share
+from buildsys.run.workers import Job, JobResult
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.manifest import Manifest, short_key
 from buildsys.state.rows import CheckRow, Context, FileRow, Hold, ResultRow, Row
