@@ -189,8 +189,10 @@ class Delivery:
                 self._store.get(made.artifact, path)
             self._tell_kept(place, publish(self._files, path, place, ours=ours))
             self._store.moved(made.artifact)
-            if not made.artifact.tree:
-                self._files.made(made.artifact.path, made.artifact.digest)
+            if made.artifact.tree:
+                self._files.made_folder(place, self._store.listing(made.artifact.digest))
+            else:
+                self._files.made(place, made.artifact.digest)
         then(Delivered(outputs))
 
     def _ours(self, place: str) -> Callable[[Digest], bool]:

@@ -12,7 +12,7 @@ import os
 import re
 import stat as modes
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -132,6 +132,13 @@ class Files:
         if _is_moved(self._arriving.pop(path, now), now):
             self._learned[path] = now, digest
             self._looks.made_at(path, now)
+
+    def made_folder(self, path: str, entries: Iterable[Entry]) -> None:
+        """The same for all files of a folder that was just put at `path`."""
+        digests = {entry.name: entry.digest for entry in entries}
+        for name, now in members_of(os.path.join(self.root, path), path):
+            if name in digests and not name.endswith("/"):
+                self._learned[f"{path}/{name}"] = now, digests[name]
 
     def learned(self) -> list[tuple[str, Stat, Digest]]:
         """The rows that were not known and that can be trusted from now on."""

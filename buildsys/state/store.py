@@ -64,7 +64,7 @@ class Store:
         return artifact
 
     def measure(self, path: Path) -> Artifact:
-        """The same for what is not kept: bytes of its own at `path`, read once."""
+        """The same for what is not kept: bytes of its own at `path`, read once. Of a folder the listing is kept."""
         if not _is_plain(path):
             copy = path.with_name(f".{path.name}.plain")
             if path.is_dir():
@@ -73,7 +73,9 @@ class Store:
                 shutil.copy(path, copy)
             _remove(path)
             os.rename(copy, path)
-        artifact, _ = _read(path, _digest_and_size)
+        artifact, listing = _read(path, _digest_and_size)
+        if artifact.tree:
+            self._objects.put_bytes(artifact.digest, listing)
         return artifact
 
     def heal(self, artifact: Artifact, path: Path) -> bool:

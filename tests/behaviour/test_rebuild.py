@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
+from buildsys.state.files import Files
 from tests.behaviour.conftest import Space
 
 RULES = """
@@ -170,3 +172,17 @@ def test_what_a_build_of_some_targets_made_obsolete_goes_with_the_next_of_everyt
     assert (built.outcome, built.ran, built.restored) == ("done", [], [])
     assert not (pipe.root / "build/default/total.txt").exists()
     assert (pipe.root / "build/default/sum.txt").exists()
+
+
+@pytest.mark.parametrize("ephemeral", ["true", "false"])
+def test_an_output_that_is_a_folder_is_read_once(space: Space, ephemeral: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = 'shell = "mkdir {outputs.d} && seq 9 > {outputs.d}/a && seq 8 > {outputs.d}/b"\noutputs = { d = "d" }\n'
+    use = '[rule.use]\nshell = "cat {inputs.d}/* > {outputs.u}"\ninputs = { d = "@make" }\noutputs = { u = "u" }\n'
+    space.write("rules/a.toml", f"[rule.make]\nephemeral = {ephemeral}\n{make}{use}")
+    read: list[str] = []
+    whole = Files._read
+    monkeypatch.setattr(Files, "_read", lambda files, path, *rest: read.append(path) or whole(files, path, *rest))
+    assert sorted(space.build().ran) == ["make", "use"]
+    time.sleep(0.05)  # a tick of the file system's clock
+    assert space.build().ran == []
+    assert [path for path in read if path.startswith("d/")] == []
