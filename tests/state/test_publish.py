@@ -19,7 +19,7 @@ from tests.state.conftest import tick
 def files(request, root, monkeypatch) -> Files:
     """With the system's exchange of two names, and without."""
     if request.param == "portable":
-        monkeypatch.setattr(publish_module, "_swap", lambda one, other: False)
+        monkeypatch.setattr(publish_module, "swap", lambda one, other: False)
     return Files(root, {})
 
 
