@@ -221,7 +221,7 @@ class Assessor:
         lent = self.graph.rules[maker.rule].ephemeral
         return Given(
             name=source.name,
-            file=_name(made.artifact.path),
+            file=made.artifact.file,
             digest=Digest(self._made[maker][0]) if lent else made.artifact.digest,
             path=made.artifact.path,
             maker=maker,

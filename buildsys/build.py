@@ -19,7 +19,7 @@ from buildsys.assess import Assessment, Assessor
 from buildsys.code.parse import Broken
 from buildsys.deliver import Delivered
 from buildsys.ephemeral import ASKED_FOR, Ephemeral
-from buildsys.errors import BuildError
+from buildsys.errors import FAILED, BuildError
 from buildsys.execute import Executed
 from buildsys.model import (
     ActionFinished,
@@ -542,7 +542,7 @@ def _gone(maker: ActionId, user: ActionId) -> BuildError:
     return BuildError(
         f"the outputs of {maker} were removed or changed before {user} could read them",
         hint="build again: they are made once more",
-        exit_code=1,
+        exit_code=FAILED,
     )
 
 
@@ -550,5 +550,5 @@ def _moved_twice(path: str) -> BuildError:
     return BuildError(
         f"{path} changed while the action ran, twice",
         hint="wait until it is written, then build again",
-        exit_code=1,
+        exit_code=FAILED,
     )

@@ -8,7 +8,6 @@ moment. The manifest says what was made, in all profiles; of the rules only thos
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from buildsys.project import Project
 from buildsys.run import replies
 from buildsys.run.kept import KEPT, all_kept
 from buildsys.state import logs
+from buildsys.state.disk import remove, write_whole
 from buildsys.state.files import Files
 from buildsys.state.layout import bring_up_to_date
 from buildsys.state.manifest import Manifest
@@ -137,7 +137,7 @@ class Collector:
                         logs.remove(self._state / "logs", Path(name))
                 case _:
                     for name in one.names:
-                        _remove(Path(name))
+                        remove(Path(name))
 
     # ------------------------------------------------------------ pinned runs
 
@@ -156,9 +156,7 @@ class Collector:
                 hint = f"the last one is {known[0]}" if known else "nothing was built here yet"
                 raise BuildError(f"there is no run {run}", hint=hint, exit_code=NO_SUCH_TARGET)
         pinned = sorted({*self.pinned(), *runs}.difference(no_more))
-        temporary = self._pins.with_suffix(".tmp")
-        temporary.write_text("".join(f"{run}\n" for run in pinned))
-        temporary.replace(self._pins)
+        write_whole(self._pins, "".join(f"{run}\n" for run in pinned).encode())
 
     @property
     def _pins(self) -> Path:
@@ -263,10 +261,3 @@ def _size(path: str) -> int:
     if not os.path.isdir(path) or os.path.islink(path):
         return os.lstat(path).st_size
     return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from buildsys.assess import Assessment
 from buildsys.digest import Digest
 from buildsys.ephemeral import Ephemeral
-from buildsys.errors import BuildError
+from buildsys.errors import FAILED, BuildError
 from buildsys.execute import Executed
 from buildsys.measured import measured
 from buildsys.model import CheckFinished, CheckVerdict, Event, Made, Notice, RuleName
@@ -120,7 +120,10 @@ class Delivery:
 
     def _measure(self, assessment: Assessment, unmeasured: Sequence[Made], go_on: Callable[[], None]) -> None:
         root = self._files.root
-        links = [self._store.link_or_heal(made.artifact, _name(made), root / made.artifact.path) for made in unmeasured]
+        links = [
+            self._store.link_or_heal(made.artifact, made.artifact.file, root / made.artifact.path)
+            for made in unmeasured
+        ]
         rows, flaws = measured(assessment.prepared.rule, zip(unmeasured, links, strict=True))
         for flaw in flaws:
             self._emit(Notice("warning", flaw))
@@ -219,7 +222,7 @@ class Delivery:
         except BuildError as error:
             then(Delivered(outputs, error.render()))
         except OSError as error:
-            then(Delivered(outputs, BuildError(f"can't put outputs in place: {error}", exit_code=1).render()))
+            then(Delivered(outputs, BuildError(f"can't put outputs in place: {error}", exit_code=FAILED).render()))
 
     def _setting_rows(self, assessment: Assessment) -> list[SettingRow]:
         """Those of a rule, with the first result that it makes in this run."""
@@ -274,7 +277,7 @@ class Delivery:
         """Where the bytes of a known output are."""
         if assessment.prepared.rule.ephemeral:
             return self._files.root / made.artifact.path
-        return self._store.link(made.artifact, _name(made))
+        return self._store.link(made.artifact, made.artifact.file)
 
     def _check_error(
         self,
@@ -304,9 +307,5 @@ class Delivery:
                 *(("also failed", other.check) for other in failed[1:]),
             ],
             hint=f"{kept}: mend the code that made them, or loosen the check{free}",
-            exit_code=1,
+            exit_code=FAILED,
         )
-
-
-def _name(made: Made) -> str:
-    return made.artifact.path.rpartition("/")[2]

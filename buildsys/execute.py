@@ -20,15 +20,7 @@ from buildsys.errors import INTERRUPTED, BuildError, refused
 from buildsys.handover import Handover
 from buildsys.launch import Launcher
 from buildsys.measured import measured
-from buildsys.model import (
-    MEMORY,
-    Event,
-    Made,
-    Notice,
-    RequestsAnswered,
-    Rule,
-    Usage,
-)
+from buildsys.model import Event, Made, Notice, RequestsAnswered, Rule, Usage
 from buildsys.plan.key import Given
 from buildsys.project import Project
 from buildsys.run.chat import Cancelled, ChatEngine
@@ -91,7 +83,7 @@ class Call:
 
     @property
     def share(self) -> Share:
-        return Share(self.devices, dict(self.rule.resources).get(MEMORY, 0))
+        return Share(self.devices, self.rule.memory)
 
 
 class Executor:

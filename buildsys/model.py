@@ -154,7 +154,12 @@ class Rule:
     @property
     def gpus(self) -> int:
         """How many GPUs an action of it occupies."""
-        return dict(self.resources).get("gpu", 0)
+        return dict(self.resources).get(GPU, 0)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that an action of it occupies."""
+        return dict(self.resources).get(MEMORY, 0)
 
     @property
     def is_origin(self) -> bool:
@@ -233,6 +238,11 @@ class Artifact:
     size: int
     executable: bool = False
     tree: bool = False
+
+    @property
+    def file(self) -> str:
+        """Its own name, without the folders."""
+        return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Joins the configs with the published manifest, and only reads.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 
 from buildsys.errors import BuildError
@@ -31,11 +32,8 @@ class Profile:
 
 def profiles(project: Project) -> list[Profile]:
     """`default`, those with an overlay by name, then those that only the manifest knows. Raises BuildError."""
-    manifest = Manifest.read(project.state)
-    try:
+    with closing(Manifest.read(project.state)) as manifest:
         built = manifest.profiles()
-    finally:
-        manifest.close()
     declared = project.profiles()
     gone = [Profile(name, (), (), "", last) for name, last in built.items() if name not in declared]
     return [*(_declared(project, name, built.get(name)) for name in declared), *gone]

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from buildsys.code.parse import Broken
-from buildsys.errors import BuildError, Place, excerpt_of
+from buildsys.errors import FAILED, BuildError, Place, excerpt_of
 from buildsys.model import Declared
 from buildsys.request import AS_WRITTEN, DEFAULT_PROFILE, Variation
 from buildsys.spec.config import Config
@@ -155,11 +155,11 @@ class SourceTree:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except OSError as error:
-            raise Broken(f"can't be read: {error.strerror}", place=Place(path), exit_code=1) from None
+            raise Broken(f"can't be read: {error.strerror}", place=Place(path), exit_code=FAILED) from None
         try:
             return importlib.util.decode_source(data)
         except (SyntaxError, UnicodeDecodeError) as error:
-            raise Broken(f"can't be decoded: {error}", place=Place(path), exit_code=1) from None
+            raise Broken(f"can't be decoded: {error}", place=Place(path), exit_code=FAILED) from None
 
 
 def action_environment(variables: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError, Place, nearest
 from buildsys.model import ActionId, ActionKey, Outcome, RuleName, Shard
+from buildsys.state.root import STATE
 from buildsys.state.snapshot import snapshot_path, unreadable
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def connect(root: Path) -> duckdb.DuckDBPyConnection:
     """
     import duckdb
 
-    path = snapshot_path(root / ".buildsys")
+    path = snapshot_path(root / STATE)
     if not path.exists():
         raise BuildError("nothing was built here yet", facts=[("project", str(root))], hint="buildsys build")
     try:
@@ -143,7 +144,7 @@ def history(root: Path, profile: str, action: ActionId, *, limit: int = 10) -> l
 
 def shards_built(root: Path, profile: str) -> dict[RuleName, int]:
     """How many shards of each rule that has or makes shards hold now; nothing where nothing was built yet."""
-    if not snapshot_path(root / ".buildsys").exists():
+    if not snapshot_path(root / STATE).exists():
         return {}
     query = "SELECT rule, count(DISTINCT shard) FROM artifacts WHERE profile = $1 AND shard <> '' GROUP BY rule"
     with connect(root) as con:

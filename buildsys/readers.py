@@ -21,18 +21,22 @@ _PUBLISH_SHARE: Final = 20
 """Readers see what is two seconds old, or older where a snapshot takes more than a twentieth of that."""
 
 
+def output_tables(graph: Graph) -> list[OutputTable]:
+    """The outputs that readers have as tables; not ephemeral ones, since what is dropped can't be read."""
+    return [
+        OutputTable(*place)
+        for place in graph.tables()
+        if is_table(place.pattern) and not graph.rules[place.rule].ephemeral
+    ]
+
+
 class Readers:
     """Those of one build's manifest."""
 
     def __init__(self, graph: Graph, recorder: Recorder, emit: Callable[[Event], None]) -> None:
         self._recorder = recorder
         self._emit = emit
-        # Ephemeral outputs are no tables: what is dropped can't be read.
-        self._tables = [
-            OutputTable(*place)
-            for place in graph.tables()
-            if is_table(place.pattern) and not graph.rules[place.rule].ephemeral
-        ]
+        self._tables = output_tables(graph)
         self._published_at = time.monotonic()
         self._publish_s = 0.0
 

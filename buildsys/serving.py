@@ -18,15 +18,15 @@ from buildsys.handover import Handover
 from buildsys.launch import Launcher
 from buildsys.model import Service
 from buildsys.project import Project
+from buildsys.readers import output_tables
 from buildsys.run.kept import KEPT, Kept, all_kept
 from buildsys.run.services import Services, answer_of
 from buildsys.spec.graph import FromRule, Graph, Wanted
 from buildsys.state.files import Files
 from buildsys.state.lock import hold
 from buildsys.state.manifest import Manifest
-from buildsys.state.rows import FileRow, OutputTable
+from buildsys.state.rows import FileRow
 from buildsys.state.store import Store
-from buildsys.state.tables import is_table
 from buildsys.survey import Surveyor, surveyed
 
 _MEANWHILE_S: Final = 0.2
@@ -202,4 +202,4 @@ def _remember(project: Project, graph: Graph, files: Files) -> None:
     if learned := [FileRow(*row) for row in files.learned()]:
         with closing(Manifest.open(project.state)) as manifest:
             manifest.commit(learned)
-            manifest.publish([OutputTable(*place) for place in graph.tables() if is_table(place.pattern)])
+            manifest.publish(output_tables(graph))

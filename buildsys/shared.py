@@ -125,7 +125,7 @@ class Shared:
         """The same of what holds under `default`."""
         maker = None if source.many else self._graph.maker(source)
         return sorted(
-            (made.artifact.path.rpartition("/")[2], made.artifact.digest)
+            (made.artifact.file, made.artifact.digest)
             for action, result in self._held().items()
             if action == maker or (maker is None and action.rule == source.rule)
             for made in result.outputs

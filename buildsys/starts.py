@@ -12,7 +12,7 @@ from functools import cached_property
 
 from buildsys.assess import Assessment
 from buildsys.errors import BuildError
-from buildsys.model import GPU, MEMORY, ActionId, ActionKey, Rule, RuleName
+from buildsys.model import MEMORY, ActionId, ActionKey, Rule, RuleName
 from buildsys.plan.turns import Turn, Turns
 from buildsys.run import machine
 from buildsys.spec.sizes import size_text
@@ -83,7 +83,7 @@ class Starts:
 
     @cached_property
     def _gpus(self) -> tuple[str, ...]:
-        needed = any(dict(rule.resources).get(GPU) for rule in self._rules)
+        needed = any(rule.gpus for rule in self._rules)
         return machine.gpus(self._environ) if needed else ()
 
     @cached_property
@@ -92,8 +92,7 @@ class Starts:
 
     def _lack(self, rule: Rule) -> BuildError | None:
         """What to say where the rule takes more of something than the machine has."""
-        takes = dict(rule.resources)
-        n_gpus, n_bytes = takes.get(GPU, 0), takes.get(MEMORY, 0)
+        n_gpus, n_bytes = rule.gpus, rule.memory
         if n_gpus and n_gpus > len(self._gpus):
             visible = self._environ.get(machine.VISIBLE)
             wanted = f"{n_gpus} GPU{'s' * (n_gpus > 1)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -117,21 +117,18 @@ def explain(project: Project, target: str) -> list[Explained]:
 @contextmanager
 def surveyed(project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str]) -> Iterator[Surveyor]:
     """A surveyor that has seen all wanted actions. targets: what a user asked for. Raises BuildError like `build`."""
-    manifest = Manifest.read(project.state)
-    try:
+    with closing(Manifest.read(project.state)) as manifest:
         past = Past(lambda question: question(manifest), graph.profile)
-        surveyor = Surveyor(project, graph, wanted, past)
-        surveyor.asked_for = frozenset(graph.target(text) for text in targets)
+        surveyor = Surveyor(project, graph, wanted, past, targets)
         surveyor.look()
         yield surveyor
-    finally:
-        manifest.close()
 
 
 class Surveyor:
     """Walks over the wanted actions as a build does. assessor, files, ephemeral: what that has told them."""
 
-    def __init__(self, project: Project, graph: Graph, wanted: Wanted, past: Past) -> None:
+    def __init__(self, project: Project, graph: Graph, wanted: Wanted, past: Past, targets: Sequence[str] = ()) -> None:
+        """targets: what a user asked for, so that it is made again where it is dropped."""
         self.graph = graph
         self._root = project.root
         self.planned: dict[ActionId, Planned] = {}
@@ -149,7 +146,7 @@ class Surveyor:
         self._made: dict[Digest, bool] = {}
         self._resting: set[ActionId] = set()
         self._new: set[ActionId] = set()
-        self.asked_for: frozenset[ActionId | RuleName] = frozenset()
+        self._asked_for = frozenset(graph.target(text) for text in targets)
 
     def look(self) -> None:
         """The traversal of a build, with nothing done; then what rests is looked at from its users."""
@@ -302,7 +299,7 @@ class Surveyor:
         decision = assessed.decision
         if not assessed.result:
             self._new.add(action)
-        if assessed.dropped and not self.asked_for.isdisjoint((action, action.rule)):
+        if assessed.dropped and not self._asked_for.isdisjoint((action, action.rule)):
             return Planned(action, "run", ASKED_FOR), ()
         if assessed.dropped:
             self._resting.add(action)

@@ -21,9 +21,14 @@ class Span(NamedTuple):
 Line = Sequence[Span]
 
 
+def wants_region(stream: TextIO) -> bool:
+    """A terminal that can go back to an earlier line."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def wants_colour(stream: TextIO) -> bool:
     """A terminal that can show colour, whose user has not said NO_COLOR (https://no-color.org)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return wants_region(stream) and not os.environ.get("NO_COLOR")
 
 
 def painted(line: Line, colour: bool) -> str:

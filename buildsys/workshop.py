@@ -17,6 +17,7 @@ from buildsys.execute import Executor
 from buildsys.handover import Handover
 from buildsys.launch import Launcher
 from buildsys.model import Event
+from buildsys.plan.estimate import CHAT_SLOTS
 from buildsys.project import Project
 from buildsys.run import machine
 from buildsys.run.kept import KEPT
@@ -31,8 +32,6 @@ from buildsys.state.store import Store
 _WORKERS_A_JOB = 2
 """So that actions of two rules that take turns do not load their models anew each time."""
 _DELIVERY_THREADS = 2
-_CHAT_THREADS = 64
-"""Shards whose requests are in flight at once; a waiting shard costs a thread, not a worker."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class Workshop:
                 run_id, assessor.graph.profile, files, ephemeral, store, recorder, delivery_pool, emit, staging, scratch
             ),
             pool=ThreadPoolExecutor(jobs, thread_name_prefix="action"),
-            chat_pool=ThreadPoolExecutor(_CHAT_THREADS, thread_name_prefix="chat"),
+            chat_pool=ThreadPoolExecutor(CHAT_SLOTS, thread_name_prefix="chat"),
             delivery_pool=delivery_pool,
             workers=workers,
             services=services,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from buildsys.errors import BuildError
 from buildsys.query import connect, explained
+from buildsys.state.root import STATE
 from buildsys.state.snapshot import quoted, snapshot_path
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Asking:
     """Runs statements. A context manager: the connection ends with it. What is wrong is raised as a BuildError."""
 
     def __init__(self, root: Path) -> None:
-        self._path = snapshot_path(root / ".buildsys")
+        self._path = snapshot_path(root / STATE)
         self._seen = self._stamp()
         self._con = connect(root)
         self._n_newer = 0

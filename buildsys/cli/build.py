@@ -19,7 +19,7 @@ from buildsys.errors import FAILED, INTERRUPTED
 from buildsys.phrases import up_to_date
 from buildsys.request import Request
 from buildsys.state.stamp import current
-from buildsys.terminal import Span, show, wants_colour
+from buildsys.terminal import Span, show, wants_colour, wants_region
 
 if TYPE_CHECKING:
     from buildsys.model import Event
@@ -102,9 +102,4 @@ def _console(as_json: bool) -> AbstractContextManager[Callable[[Event], None]]:
 
     if as_json:
         return nullcontext(EventLines())
-    return Console(sys.stderr, colour=wants_colour(sys.stderr), live=wants_region())
-
-
-def wants_region() -> bool:
-    """Standard error is a terminal that can go back to an earlier line."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return Console(sys.stderr, colour=wants_colour(sys.stderr), live=wants_region(sys.stderr))

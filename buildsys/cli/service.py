@@ -23,7 +23,7 @@ from buildsys.errors import FAILED, BuildError
 from buildsys.phrases import duration
 from buildsys.run.kept import KEPT, Kept, all_kept, find, log_path
 from buildsys.serving import KeyState, Standing, bring_down, bring_up, standings
-from buildsys.terminal import Line, Screen, Span, Style, error_lines, show, wants_colour
+from buildsys.terminal import Line, Screen, Span, Style, error_lines, show, wants_colour, wants_region
 
 _FOLLOW_S: Final = 0.2
 _KEYS: Final[dict[KeyState, Line]] = {
@@ -143,7 +143,7 @@ class Progress:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._began = time.time()
-        self._live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._live = wants_region(sys.stderr)
         self._screen = Screen(sys.stderr, colour=wants_colour(sys.stderr))
 
     def __enter__(self) -> Progress:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from buildsys.code import computed
 from buildsys.digest import Digest, digest_bytes
-from buildsys.errors import BuildError, Place, excerpt_of
+from buildsys.errors import FAILED, BuildError, Place, excerpt_of
 
 _END = object()
 
@@ -64,12 +64,12 @@ def parse(path: str, text: str) -> Module:
     except SyntaxError as error:
         line, column = error.lineno or 0, error.offset or 0
         raise Broken(
-            f"{error.msg}", place=Place(path, line, column), excerpt=excerpt_of(text, line), exit_code=1
+            f"{error.msg}", place=Place(path, line, column), excerpt=excerpt_of(text, line), exit_code=FAILED
         ) from None
     except ValueError as error:  # a null byte
-        raise Broken(str(error), place=Place(path), exit_code=1) from None
+        raise Broken(str(error), place=Place(path), exit_code=FAILED) from None
     except (RecursionError, MemoryError):
-        raise Broken("nested too deeply for Python", place=Place(path), exit_code=1) from None
+        raise Broken("nested too deeply for Python", place=Place(path), exit_code=FAILED) from None
     nodes = list(ast.walk(tree))
     deferred = {id(node) for block in nodes for part in _deferred(block) for node in ast.walk(part)}
     names = [name for node in tree.body for name in _bound(node)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from buildsys.code.parse import Broken
 from buildsys.code.resolve import Tree, reach
 from buildsys.digest import Digest, digest_bytes, digest_of
-from buildsys.errors import BuildError, Place, nearest
+from buildsys.errors import FAILED, BuildError, Place, nearest
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def slice_of(script: str, function: str, tree: Tree, stdlib: Collection[str] = s
             f'{script} defines no "{function}"',
             place=Place(script),
             hint=nearest(function, sorted(entry.defines)),
-            exit_code=1,
+            exit_code=FAILED,
         )
     symbols = [(path, "*", module.digest) for path, module in found.modules.items()]
     symbols += [(path, "*", digest_bytes(found.texts[path].encode())) for path in found.broken]

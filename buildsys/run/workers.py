@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pickle import dumps
 
@@ -57,9 +57,8 @@ class Job:
     from outside, "module" or "module:name", made once for all workers; one that fails is skipped, so that the action's
     own import tells. sources: first-party modules, project-relative path -> text; nothing else is first-party.
     folder: the script's folder, project-relative; `sys.path[0]`.
-    arguments: plain values, paths and lists of paths. env: the whole environment; secrets are added to it.
+    arguments: plain values, paths and lists of paths. env: the whole environment.
     log: where all output goes, appended; also that of native code and of children.
-    stamp: the installed versions; what was imported under another one serves no longer.
     """
 
     python: str
@@ -73,8 +72,6 @@ class Job:
     env: Mapping[str, str]
     log: Path
     group: str = ""
-    secrets: Mapping[str, str] = field(default_factory=dict)
-    stamp: str = ""
     share: Share = Share()
 
 
@@ -312,7 +309,7 @@ class Workers:
     def _acquire(self, job: Job) -> _Worker:
         """An idle worker of the job's combination, else a new one, maybe in place of the one that idles longest."""
         env = _environment(job)
-        key = (job.python, job.stamp, job.combination, frozenset(env.items()))
+        key = (job.python, job.combination, frozenset(env.items()))
         if worker := self._claim(key):
             return worker
         try:
@@ -396,15 +393,15 @@ class Workers:
             self._changed.notify_all()
 
     def _start(self, job: Job, env: Mapping[str, str], key: object) -> _Worker:
-        # Libraries read the environment when they are imported, so a zygote has that of its actions, without secrets.
+        # Libraries read the environment when they are imported, so a zygote has that of its actions.
         # CUDA reads it when it is first used, never in a zygote: one serves all GPUs.
-        zygote = self._zygote(job.python, {**_FIXED, **job.env}, job.stamp)
+        zygote = self._zygote(job.python, {**_FIXED, **job.env})
         child, conn = zygote.fork(job.preload)
         start = {"root": str(self._root), "folder": job.folder, "sources": dict(job.sources), "env": env}
         return _Worker(key, job, child, conn, dumps(start, protocol=4))
 
-    def _zygote(self, python: str, env: Mapping[str, str], stamp: str = "", flags: Sequence[str] = WORKERS) -> Zygote:
-        key = (python, tuple(flags), stamp, frozenset(env.items()))
+    def _zygote(self, python: str, env: Mapping[str, str], flags: Sequence[str] = WORKERS) -> Zygote:
+        key = (python, tuple(flags), frozenset(env.items()))
         with self._changed:
             if self._cancelled:
                 raise _Cancelled
@@ -439,4 +436,4 @@ def _call(job: Job) -> dict[str, object]:
 
 
 def _environment(job: Job) -> dict[str, str]:
-    return {**_FIXED, **job.env, **job.secrets, **job.share.env}
+    return {**_FIXED, **job.env, **job.share.env}

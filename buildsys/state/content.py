@@ -11,7 +11,6 @@ import json
 import os
 import stat as modes
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 import xxhash
@@ -130,12 +129,3 @@ def circular(called: str) -> BuildError:
 
 def is_executable(mode: int) -> bool:
     return bool(mode & 0o111)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder last, as fsync does for a file's bytes."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

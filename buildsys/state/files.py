@@ -23,6 +23,7 @@ from buildsys.model import Artifact, Shard
 from buildsys.state import patterns
 from buildsys.state.content import Entry, circular, digest_folder, digest_stream, is_executable, listing_of
 from buildsys.state.looks import Looks
+from buildsys.state.root import STATE
 from buildsys.state.stats import Stat, clock_ns, members_of
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -220,7 +221,7 @@ class Files:
         return found.newest_ns < self._clock_ns
 
     def _read_clock(self) -> int:
-        return clock_ns(self.root / ".buildsys")
+        return clock_ns(self.root / STATE)
 
 
 def _is_moved(before: Stat, after: Stat) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from buildsys.digest import digest_of
 from buildsys.errors import BuildError
+from buildsys.state.disk import write_whole
 from buildsys.state.installed import is_metadata
 from buildsys.state.looks import Looks
 from buildsys.state.packages import versions_of
@@ -82,10 +83,7 @@ class Interpreters:
         # Its folders are looked at before it is asked what is in them: what is installed meanwhile shows next time.
         seen = self._seen(path, self._ask(path, python)["folders"])
         told = self._ask(path, python)
-        self._cache.mkdir(parents=True, exist_ok=True)
-        temporary = cache.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps({"seen": seen, "told": told}))
-        temporary.replace(cache)
+        write_whole(cache, json.dumps({"seen": seen, "told": told}).encode())
         return told
 
     def _seen(self, path: str, folders: Sequence[str]) -> list[list[object]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from buildsys.errors import BuildError
+from buildsys.state.disk import write_whole
 
 MIGRATIONS: Final[tuple[Callable[[Path], None], ...]] = ()
 """Entry n takes the folder from layout n + 1 to n + 2, also where an earlier try was killed half way."""
@@ -51,6 +52,4 @@ def _number(state: Path) -> int:
 
 
 def _write(state: Path, number: int) -> None:
-    temporary = state / f"{_NAME}.tmp"
-    temporary.write_text(f"{number}\n")
-    temporary.replace(state / _NAME)
+    write_whole(state / _NAME, b"%d\n" % number)

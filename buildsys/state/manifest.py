@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import BuildError
 from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result, RuleName, Shard
+from buildsys.state import questions
 from buildsys.state.columns import as_given, insert, storable
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.recording import Cells, Counters, Measured, Recording, released
@@ -41,115 +42,6 @@ from buildsys.state.views import PUBLIC, VIEWS
 
 if TYPE_CHECKING:
     import duckdb
-
-_HELD = """
-    SELECT h.hold_id, r.key, h.rule, h.shard, r.run_id, r.context,
-        p.name, p.shard, p.path, p.digest, p.size, p.executable, p.tree
-    FROM recorded.current h JOIN recorded.results r USING (result_id) LEFT JOIN recorded.places p USING (hold_id)
-    WHERE h.profile = $1 ORDER BY h.hold_id, p.position
-"""
-_FOUND = """
-    SELECT r.result_id, r.key, r.rule, r.shard, r.run_id, r.context,
-        o.name, o.shard, o.file, o.digest, o.size, o.executable, o.tree
-    FROM recorded.results r LEFT JOIN recorded.outputs o USING (result_id)
-    WHERE r.result_id IN (
-        SELECT max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key
-    ) ORDER BY r.result_id, o.position
-"""
-_NEEDED = """
-    WITH window_start AS (
-        SELECT min(run_id) AS run_id FROM (SELECT run_id FROM recorded.runs ORDER BY run_id DESC LIMIT $1)
-    ), pinned AS (
-        SELECT run_id, profile FROM recorded.runs WHERE run_id IN (SELECT unnest($2::INTEGER[]))
-    ), held AS (
-        SELECT hold_id FROM recorded.current
-        UNION SELECT hold_id FROM recorded.holds, window_start w WHERE holds.run_id >= w.run_id
-        UNION SELECT max(hold_id) FROM recorded.holds h, window_start w
-            WHERE h.run_id <= w.run_id GROUP BY h.profile, h.rule, h.shard
-        UNION SELECT max(hold_id) FROM recorded.holds h JOIN pinned p USING (profile)
-            WHERE h.run_id <= p.run_id GROUP BY p.run_id, h.rule, h.shard
-    )
-    SELECT result_id FROM recorded.holds WHERE hold_id IN (FROM held) AND result_id IS NOT NULL
-    UNION SELECT result_id FROM recorded.results, window_start w WHERE results.run_id >= w.run_id
-    UNION SELECT result_id FROM recorded.results WHERE run_id IN (SELECT run_id FROM pinned)
-"""
-_READ_BY = """
-    SELECT DISTINCT h.profile, h.rule, i.digest FROM recorded.current h JOIN recorded.inputs i USING (result_id)
-    WHERE i.maker_rule IN (SELECT unnest($1))
-"""
-_UNNEEDED_REQUESTS = """
-    SELECT key FROM recorded.requests EXCEPT
-    SELECT q.key FROM recorded.requests q JOIN recorded.results r USING (rule, shard, run_id)
-    WHERE r.result_id IN (SELECT unnest($1::BIGINT[]))
-"""
-_LAST_TRIED = """
-    SELECT profile, rule, shard, max(run_id), max_by(key, run_id) FROM recorded.actions
-    WHERE key IS NOT NULL GROUP BY profile, rule, shard
-"""
-_IDS = "SELECT key, max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key"
-_PARTS = """
-    WITH one AS (SELECT max(result_id) AS result_id FROM recorded.results WHERE key = $1)
-    SELECT 0, c.position, c.kind, c.name, c.value, c.path
-    FROM one JOIN recorded.results USING (result_id) JOIN recorded.contexts c USING (context)
-    UNION ALL
-    SELECT 1, i.position, i.role, i.name, i.digest, i.path
-    FROM one JOIN recorded.inputs i USING (result_id) WHERE i.role = 'input'
-    ORDER BY ALL
-"""
-_SHORT_KEYS = "SELECT DISTINCT ('0x' || left(key, 15))::BIGINT FROM recorded.results"
-_INPUTS = """
-    SELECT r.key, i.name, i.digest, i.path FROM recorded.inputs i JOIN recorded.results r USING (result_id)
-    WHERE i.role = 'input' AND r.result_id IN (
-        SELECT max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key
-    ) ORDER BY r.result_id, i.position
-"""
-_FILES = """
-    SELECT path, size, mtime_ns, ctime_ns, inode, mode, digest FROM recorded.files
-    WHERE file_id IN (SELECT max(file_id) FROM recorded.files GROUP BY path)
-"""
-_LARGEST = """
-    SELECT coalesce((SELECT max(result_id) FROM recorded.results), 0),
-        coalesce((SELECT max(hold_id) FROM recorded.holds), 0), coalesce((SELECT max(file_id) FROM recorded.files), 0)
-"""
-_MEASURED = "SELECT DISTINCT rule, output, digest FROM recorded.metrics"
-_PROFILES = """
-    SELECT r.profile, max(r.run_id), make_timestamp((max_by(r.started, r.run_id) * 1e6)::BIGINT),
-        max_by(coalesce(e.outcome, ''), r.run_id),
-        coalesce(any_value(h.n_actions), 0)
-    FROM recorded.runs r LEFT JOIN recorded.ends e USING (run_id)
-    LEFT JOIN (SELECT profile, count(*) AS n_actions FROM recorded.current GROUP BY profile) h USING (profile)
-    GROUP BY r.profile ORDER BY r.profile
-"""
-_USAGES = """
-    SELECT rule, shard, max_by(wall_s, result_id), max_by(requests_sent + requests_reused, result_id)
-    FROM recorded.results GROUP BY rule, shard
-"""
-_MEANS = """
-    SELECT rule, s.request_s, avg(prompt_tokens) FILTER (prompt_tokens >= 0),
-        avg(output_tokens) FILTER (output_tokens >= 0)
-    FROM recorded.requests LEFT JOIN (
-        SELECT rule, sum(wall_s) / sum(requests_sent) AS request_s FROM recorded.results
-        WHERE requests_sent > 0 GROUP BY rule
-    ) s USING (rule)
-    WHERE status = 200 GROUP BY ALL
-"""
-_ASKED = """
-    WITH same AS (
-        SELECT a.run_id, a.profile, a.rule, a.shard FROM recorded.actions a
-        WHERE a.rule = $1 AND (a.key IN (SELECT unnest($3))
-            OR a.key IN (SELECT key FROM recorded.results WHERE context = $2))
-    )
-    SELECT record_id, count(DISTINCT key) FROM recorded.requests SEMI JOIN same USING (run_id, profile, rule, shard)
-    WHERE status > 0 GROUP BY record_id
-"""
-_BEGIN_RUN = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[], $6::VARCHAR[]"
-_NEXT_RUN = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"
-_TABLES = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'recorded' ORDER BY ALL"
-_KILLED = """
-    INSERT INTO recorded.ends
-    SELECT run_id, NULL, 'killed' FROM recorded.runs ANTI JOIN recorded.ends USING (run_id)
-"""
-
 
 _Known: TypeAlias = tuple[Counters, set[Digest]]
 
@@ -191,10 +83,10 @@ class Manifest:
 
         overrides: `key=value` of the config, set for this run alone.
         """
-        (run_id,) = self._con.execute(_NEXT_RUN).fetchall()[0]
+        (run_id,) = self._con.execute(questions.NEXT_RUN).fetchall()[0]
         lists = [[storable(text) for text in texts] for texts in (targets, overrides)]
         self._run_id = int(run_id)
-        self._say(_BEGIN_RUN, run_id, time.time(), command, profile, *lists)
+        self._say(questions.BEGIN_RUN, run_id, time.time(), command, profile, *lists)
         return self._run_id
 
     def finish_run(self, run_id: int, outcome: str) -> None:
@@ -203,22 +95,22 @@ class Manifest:
 
     def newest(self, profile: str) -> dict[ActionId, Result]:
         """For each action of the profile the result that holds now; its artifacts have their paths in the workspace."""
-        return {result.action: result for result in self._results(_HELD, profile)}
+        return {result.action: result for result in self._results(questions.HELD, profile)}
 
     def profiles(self) -> dict[str, LastRun]:
         """The last run of each profile that was ever built."""
-        return {profile: LastRun(*row) for profile, *row in self._fetch(_PROFILES)}
+        return {profile: LastRun(*row) for profile, *row in self._fetch(questions.PROFILES)}
 
     def find(self, keys: Sequence[ActionKey]) -> dict[ActionKey, Result]:
         """The last result of each key, whether it holds or not, under whichever profile it was made.
 
         Its artifacts have the file names as they were made.
         """
-        return {result.key: result for result in self._results(_FOUND, list(keys))} if keys else {}
+        return {result.key: result for result in self._results(questions.FOUND, list(keys))} if keys else {}
 
     def parts(self, key: ActionKey) -> tuple[Part, ...]:
         """What the key holds: the parts that its rule shares, then its inputs. Empty where it was never recorded."""
-        rows = self._fetch(_PARTS, key)
+        rows = self._fetch(questions.PARTS, key)
         return tuple(Part(kind, name, value, as_given(path)) for _, _, kind, name, value, path in rows)
 
     def needed(self, last_runs: int, pinned: Iterable[int]) -> set[int]:
@@ -226,7 +118,7 @@ class Manifest:
 
         Also those of such a run that never came to hold: their outputs failed a check, and may be checked again.
         """
-        return {result_id for (result_id,) in self._fetch(_NEEDED, last_runs, list(pinned))}
+        return {result_id for (result_id,) in self._fetch(questions.NEEDED, last_runs, list(pinned))}
 
     def held(self) -> set[int]:
         """Ids of the results that hold now, in all profiles."""
@@ -234,7 +126,7 @@ class Manifest:
 
     def read_by(self, makers: Sequence[RuleName]) -> set[tuple[str, str, str]]:
         """(profile, rule, digest) of each input made by these rules that what holds now was made from."""
-        return set(self._fetch(_READ_BY, list(makers)))
+        return set(self._fetch(questions.READ_BY, list(makers)))
 
     def made(self) -> list[tuple[int, RuleName, Digest, bool]]:
         """Every output that was ever made: id of its result, rule, digest, whether it is a folder."""
@@ -249,16 +141,16 @@ class Manifest:
 
     def unneeded_requests(self, needed: Collection[int]) -> set[str]:
         """Keys of the requests that results rest on, but none of these."""
-        return {key for (key,) in self._fetch(_UNNEEDED_REQUESTS, list(needed))}
+        return {key for (key,) in self._fetch(questions.UNNEEDED_REQUESTS, list(needed))}
 
     def last_tried(self) -> dict[tuple[str, ActionId], tuple[int, ActionKey]]:
         """For each action of each profile the last run that tried it, and under which key."""
-        rows = self._fetch(_LAST_TRIED)
+        rows = self._fetch(questions.LAST_TRIED)
         return {(profile, ActionId(rule, shard)): (run_id, key) for profile, rule, shard, run_id, key in rows}
 
     def short_keys(self) -> set[int]:
         """`short_key` of every key that has a result."""
-        return {short for (short,) in self._fetch(_SHORT_KEYS)}
+        return {short for (short,) in self._fetch(questions.SHORT_KEYS)}
 
     def places(self, profile: str) -> dict[str, set[Digest]]:
         """Every path at which an output of the profile was ever published, and the digests that it had there.
@@ -279,13 +171,13 @@ class Manifest:
     def inputs(self, keys: Sequence[ActionKey]) -> dict[ActionKey, tuple[Part, ...]]:
         """The declared inputs that each key held, one part a file or folder."""
         parts: dict[ActionKey, list[Part]] = {}
-        for key, name, digest, path in self._fetch(_INPUTS, list(keys)):
+        for key, name, digest, path in self._fetch(questions.INPUTS, list(keys)):
             parts.setdefault(key, []).append(Part("input", name, digest, as_given(path)))
         return {key: tuple(found) for key, found in parts.items()}
 
     def known_files(self) -> dict[str, KnownRow]:
         """Path -> stat and digest, as last recorded."""
-        return {as_given(path): (Stat(*stat), Digest(digest)) for path, *stat, digest in self._fetch(_FILES)}
+        return {as_given(path): (Stat(*stat), Digest(digest)) for path, *stat, digest in self._fetch(questions.FILES)}
 
     def passed(self, keys: Sequence[Digest]) -> set[Digest]:
         """Those keys of checks whose last verdict is that they pass."""
@@ -296,18 +188,18 @@ class Manifest:
     def measured(self) -> Set[Measured]:
         """The bytes whose numbers are recorded."""
         if self._measured is None:
-            self._measured = set(self._fetch(_MEASURED))
+            self._measured = set(self._fetch(questions.MEASURED))
         return self._measured
 
     def last_usages(self) -> list[tuple[RuleName, Shard, float, int]]:
         """See `Past`, as for the two below."""
-        return self._fetch(_USAGES)
+        return self._fetch(questions.USAGES)
 
     def request_means(self) -> list[tuple[RuleName, float | None, float | None, float | None]]:
-        return self._fetch(_MEANS)
+        return self._fetch(questions.MEANS)
 
     def asked_before(self, rule: RuleName, context: Digest, keys: Sequence[ActionKey]) -> dict[str, int]:
-        return dict(self._fetch(_ASKED, rule, context, list(keys)))
+        return dict(self._fetch(questions.ASKED, rule, context, list(keys)))
 
     def commit(self, rows: Iterable[Row]) -> None:
         """Append the rows, in one transaction; when this returns they outlast a kill.
@@ -372,7 +264,7 @@ class Manifest:
     def _published(self) -> str:
         """The snapshot's stat, the format, and the number of rows in each table, of which none is ever removed."""
         stat = Stat.of(os.stat(snapshot_path(self._state)))
-        tables = self._con.execute(_TABLES).fetchall()
+        tables = self._con.execute(questions.TABLES).fetchall()
         counts = [f"(SELECT count(*) FROM recorded.{table})" for (table,) in tables]
         extent = self._con.execute(f"SELECT {', '.join(counts)}, * FROM recorded.format").fetchall()
         return json.dumps([stat, extent])
@@ -435,7 +327,7 @@ class Manifest:
         return [Result(key, action, run_id, tuple(made), context) for key, action, run_id, made, context in heads]
 
     def _ids_of(self, keys: list[ActionKey]) -> dict[ActionKey, int]:
-        return dict(self._fetch(_IDS, keys)) if keys else {}
+        return dict(self._fetch(questions.IDS, keys)) if keys else {}
 
     def _drop_views_but(self, kept: set[str]) -> None:
         query = "SELECT view_name FROM duckdb_views() WHERE database_name = 'manifest' AND schema_name = 'main'"
@@ -451,7 +343,7 @@ def short_key(key: ActionKey) -> int:
 
 def _known(con: duckdb.DuckDBPyConnection) -> _Known:
     """What was recorded so far, as far as it decides what is recorded next."""
-    result_id, hold_id, file_id = con.execute(_LARGEST).fetchall()[0]
+    result_id, hold_id, file_id = con.execute(questions.LARGEST).fetchall()[0]
     contexts = con.execute("SELECT DISTINCT context FROM recorded.contexts").fetchall()
     counters = Counters(result_id=result_id, hold_id=hold_id, file_id=file_id)
     return counters, {Digest(context) for (context,) in contexts}
@@ -472,7 +364,7 @@ def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, _Known, list[str]]:
             con.execute(f"SET file_search_path = '{quoted(state.parent)}'")
             with writing(state):
                 _migrate(con)
-                con.execute(_KILLED)
+                con.execute(questions.KILLED)
             known = _known(con)
         except duckdb.Error as error:
             con.close()

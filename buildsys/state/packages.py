@@ -7,10 +7,10 @@ beside the stats of the folders that it was read from.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from buildsys.state.disk import write_whole
 from buildsys.state.installed import installed
 from buildsys.state.inventory import provided
 
@@ -40,10 +40,7 @@ class Packages:
         except (OSError, ValueError, KeyError, TypeError):
             pass  # no map yet, or one that a kill cut short: it is made anew
         found = provided()
-        self._cache.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._cache.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps({"stamp": stamp, "provided": found}))
-        temporary.replace(self._cache)
+        write_whole(self._cache, json.dumps({"stamp": stamp, "provided": found}).encode())
         return found
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from buildsys.digest import Digest
 from buildsys.errors import BuildError
+from buildsys.state import disk
 from buildsys.state.files import Files, Seen
 from buildsys.state.stats import Stat, members_of
 
@@ -42,7 +43,7 @@ def publish(files: Files, staged: Path, path: str, *, ours: Callable[[Digest], b
         return ""
     old = _exchange(staged, target)
     if before is not None and expendable and _is_same(before, old):
-        _remove(old)
+        disk.remove(old)
         return ""
     kept = _free_name(target)
     os.rename(old, kept)
@@ -55,7 +56,7 @@ def set_aside(files: Files, path: str, *, ours: Callable[[Digest], bool]) -> str
     if not os.path.lexists(target):
         return ""
     if (seen := _look(files, path)) and ours(seen.digest):
-        _remove(target)
+        disk.remove(target)
         return ""
     kept = _free_name(target)
     os.rename(target, kept)
@@ -71,7 +72,7 @@ def remove(files: Files, path: str, *, ours: Callable[[Digest], bool]) -> bool:
         seen = _look(files, path)
         if seen is None or not ours(seen.digest):
             return False
-        _remove(files.root / path)
+        disk.remove(files.root / path)
     folder = (files.root / path).parent
     while folder != files.root and files.root in folder.parents:
         try:
@@ -95,7 +96,7 @@ def _beside(staged: Path, target: Path) -> Path:
     if _same_file_system(staged, target.parent):
         return staged
     near = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    _remove(near)
+    disk.remove(near)
     shutil.move(staged, near)
     return near
 
@@ -148,10 +149,3 @@ def _free_name(target: Path) -> Path:
     while os.path.lexists(kept := target.with_name(f"{target.name}.mine-{n}")):
         n += 1
     return kept
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from buildsys.digest import Digest
 from buildsys.model import ActionId, ActionKey, RuleName, Shard
+from buildsys.state.disk import remove, write_whole
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,10 @@ class Scratch:
         self._path(key).unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove what a kill kept from being removed."""
+        """Remove what a kill kept from being removed, or from being written."""
         for gone in self._folder.glob(".*"):
-            shutil.rmtree(gone, ignore_errors=True)
+            with suppress(OSError):
+                remove(gone)
 
     def found(self) -> dict[ActionKey, Note | None]:
         """All keys that have a folder, and what is noted of each."""
@@ -98,6 +100,4 @@ class Scratch:
             return None
 
     def _write(self, key: ActionKey, note: Note) -> None:
-        temporary = self._path(key).with_suffix(".part")
-        temporary.write_text(json.dumps(asdict(note)))
-        temporary.replace(self._path(key))
+        write_whole(self._path(key), json.dumps(asdict(note)).encode())

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from buildsys.errors import FAILED, LOCKED, BuildError
-from buildsys.state.content import sync_folder
+from buildsys.state.disk import sync_folder
 
 if TYPE_CHECKING:
     import duckdb

@@ -20,13 +20,14 @@ import buildsys
 from buildsys.digest import Digest, digest_bytes, digest_of
 from buildsys.errors import BuildError
 from buildsys.request import Request
+from buildsys.state.disk import write_whole
 from buildsys.state.folders import Folder, folders_of, unchanged
 from buildsys.state.installed import installed
 from buildsys.state.looks import Looks, Tree
+from buildsys.state.root import STATE
 from buildsys.state.stats import Stat, clock_ns, members_of
 
 _FORMAT: Final = "buildsys stamp 1"
-_STATE: Final = ".buildsys"
 _RECORDS: Final = (
     "manifest.duckdb",
     "manifest.duckdb.wal",
@@ -50,7 +51,7 @@ def current(root: Path, request: Request) -> Current | None:
     is_collecting = gc.isenabled()
     gc.disable()  # no garbage in the lists of a scan, and much to search
     try:
-        record = _read(_path(root / _STATE, request))
+        record = _read(_path(root / STATE, request))
         if (
             record
             and record["surroundings"] == _surroundings()
@@ -76,7 +77,7 @@ class Draft:
 
     def __init__(self, looks: Looks) -> None:
         self._looks = looks
-        self._state = looks.root / _STATE
+        self._state = looks.root / STATE
         self._began_ns = 0 if looks.facts or looks.listings else clock_ns(self._state)
         self._surroundings = _surroundings()
 
@@ -109,9 +110,9 @@ class Draft:
     def _look_at_records(self) -> None:
         """The manifest and the store, as the build leaves them."""
         for name in _RECORDS:
-            if stat := self._looks.stat(f"{_STATE}/{name}"):
-                self._looks.made_at(f"{_STATE}/{name}", stat)
-        self._looks.names(f"{_STATE}/store")
+            if stat := self._looks.stat(f"{STATE}/{name}"):
+                self._looks.made_at(f"{STATE}/{name}", stat)
+        self._looks.names(f"{STATE}/store")
 
     def _outlives(self, made_ns: int) -> bool:
         """Wait until the file system's clock has left this time behind: a tick, if it is no time in the future."""
@@ -164,10 +165,7 @@ def _read(path: Path) -> Any:
 
 def _write(path: Path, record: Mapping[str, object]) -> None:
     body = json.dumps(record).encode("ascii")
-    path.parent.mkdir(exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(f"{_head(body)}\n".encode() + body)
-    temporary.replace(path)
+    write_whole(path, f"{_head(body)}\n".encode() + body)
 
 
 def _head(body: bytes) -> str:

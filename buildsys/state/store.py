@@ -28,6 +28,7 @@ from buildsys.state.content import (
     listing_of,
     walk,
 )
+from buildsys.state.disk import remove
 from buildsys.state.objects import Damaged, Objects
 
 __all__ = ["Damaged", "Store"]
@@ -59,7 +60,7 @@ class Store:
         if not is_plain:
             copy = path.with_name(f".{path.name}.plain")
             self.get(artifact, copy)
-            _remove(path)
+            remove(path)
             os.rename(copy, path)
         return artifact
 
@@ -71,7 +72,7 @@ class Store:
                 shutil.copytree(path, copy)
             else:
                 shutil.copy(path, copy)
-            _remove(path)
+            remove(path)
             os.rename(copy, path)
         artifact, listing = _read(path, _digest_and_size)
         if artifact.tree:
@@ -113,7 +114,7 @@ class Store:
             else:
                 self._get_file(artifact.digest, target, artifact.executable)
         except BaseException:
-            _remove(target)
+            remove(target)
             raise
 
     def link(self, artifact: Artifact, name: str) -> Path:
@@ -293,10 +294,10 @@ def _mend(folder: Path, names: _Names) -> None:
     The folders stay writable: a copy has their modes, and who copies a model to change it must be able to.
     """
     if not _is_folder(folder):
-        _remove(folder)
+        remove(folder)
         folder.mkdir()
     for name in set(os.listdir(folder)).difference(names):
-        _remove(folder / name)
+        remove(folder / name)
     for name, part in names.items():
         if isinstance(part, dict):
             _mend(folder / name, part)
@@ -307,7 +308,7 @@ def _mend(folder: Path, names: _Names) -> None:
 def _lead(link: Path, target: Path) -> None:
     """Make `link` lead to `target`, whatever it is now."""
     if _target(link) != str(target):
-        _remove(link)
+        remove(link)
         link.symlink_to(target)
 
 
@@ -321,10 +322,3 @@ def _target(link: Path) -> str:
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
-
-
-def _remove(path: Path) -> None:
-    if _is_folder(path):
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -41,7 +41,6 @@ class Space:
         unseen: tuple[str, ...] = (),
         preload: tuple[str, ...] = (),
         env: dict[str, str] | None = None,
-        secrets: dict[str, str] | None = None,
         log: Path | None = None,
         python: str = sys.executable,
         **arguments: object,
@@ -60,7 +59,6 @@ class Space:
             function=function,
             arguments=arguments,
             env={"PATH": os.environ["PATH"]} if env is None else env,
-            secrets=secrets or {},
             log=log or self.log,
         )
 

@@ -203,8 +203,8 @@ def test_random_state_folder_and_environment_are_fresh_for_every_action(space: S
 def test_the_environment_is_what_the_job_says_and_no_more(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OF_THE_BUILDER", "1")
     space.write("scripts/a.py", "import os\n\ndef env(): return dict(os.environ)\n")
-    job = space.job("scripts/a.py::env", env={"DECLARED": "x"}, secrets={"KEY": "s"})
-    assert space.workers().call(job).value == {"DECLARED": "x", "KEY": "s", "PYTHONHASHSEED": "0"}
+    job = space.job("scripts/a.py::env", env={"DECLARED": "x"})
+    assert space.workers().call(job).value == {"DECLARED": "x", "PYTHONHASHSEED": "0"}
 
 
 def test_sets_of_strings_come_in_one_order_in_every_build(space: Space) -> None:

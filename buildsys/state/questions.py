@@ -1,0 +1,117 @@
+"""What the manifest is asked and told, in SQL: the texts that are too long to stand where they are used.
+
+Knows the tables of `schema` and the helper views of `views`; what the rows become is for `manifest`. `$1`, `$2` ... are
+the arguments, in their order there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+HELD: Final = """
+    SELECT h.hold_id, r.key, h.rule, h.shard, r.run_id, r.context,
+        p.name, p.shard, p.path, p.digest, p.size, p.executable, p.tree
+    FROM recorded.current h JOIN recorded.results r USING (result_id) LEFT JOIN recorded.places p USING (hold_id)
+    WHERE h.profile = $1 ORDER BY h.hold_id, p.position
+"""
+FOUND: Final = """
+    SELECT r.result_id, r.key, r.rule, r.shard, r.run_id, r.context,
+        o.name, o.shard, o.file, o.digest, o.size, o.executable, o.tree
+    FROM recorded.results r LEFT JOIN recorded.outputs o USING (result_id)
+    WHERE r.result_id IN (
+        SELECT max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key
+    ) ORDER BY r.result_id, o.position
+"""
+NEEDED: Final = """
+    WITH window_start AS (
+        SELECT min(run_id) AS run_id FROM (SELECT run_id FROM recorded.runs ORDER BY run_id DESC LIMIT $1)
+    ), pinned AS (
+        SELECT run_id, profile FROM recorded.runs WHERE run_id IN (SELECT unnest($2::INTEGER[]))
+    ), held AS (
+        SELECT hold_id FROM recorded.current
+        UNION SELECT hold_id FROM recorded.holds, window_start w WHERE holds.run_id >= w.run_id
+        UNION SELECT max(hold_id) FROM recorded.holds h, window_start w
+            WHERE h.run_id <= w.run_id GROUP BY h.profile, h.rule, h.shard
+        UNION SELECT max(hold_id) FROM recorded.holds h JOIN pinned p USING (profile)
+            WHERE h.run_id <= p.run_id GROUP BY p.run_id, h.rule, h.shard
+    )
+    SELECT result_id FROM recorded.holds WHERE hold_id IN (FROM held) AND result_id IS NOT NULL
+    UNION SELECT result_id FROM recorded.results, window_start w WHERE results.run_id >= w.run_id
+    UNION SELECT result_id FROM recorded.results WHERE run_id IN (SELECT run_id FROM pinned)
+"""
+READ_BY: Final = """
+    SELECT DISTINCT h.profile, h.rule, i.digest FROM recorded.current h JOIN recorded.inputs i USING (result_id)
+    WHERE i.maker_rule IN (SELECT unnest($1))
+"""
+UNNEEDED_REQUESTS: Final = """
+    SELECT key FROM recorded.requests EXCEPT
+    SELECT q.key FROM recorded.requests q JOIN recorded.results r USING (rule, shard, run_id)
+    WHERE r.result_id IN (SELECT unnest($1::BIGINT[]))
+"""
+LAST_TRIED: Final = """
+    SELECT profile, rule, shard, max(run_id), max_by(key, run_id) FROM recorded.actions
+    WHERE key IS NOT NULL GROUP BY profile, rule, shard
+"""
+IDS: Final = "SELECT key, max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key"
+PARTS: Final = """
+    WITH one AS (SELECT max(result_id) AS result_id FROM recorded.results WHERE key = $1)
+    SELECT 0, c.position, c.kind, c.name, c.value, c.path
+    FROM one JOIN recorded.results USING (result_id) JOIN recorded.contexts c USING (context)
+    UNION ALL
+    SELECT 1, i.position, i.role, i.name, i.digest, i.path
+    FROM one JOIN recorded.inputs i USING (result_id) WHERE i.role = 'input'
+    ORDER BY ALL
+"""
+SHORT_KEYS: Final = "SELECT DISTINCT ('0x' || left(key, 15))::BIGINT FROM recorded.results"
+INPUTS: Final = """
+    SELECT r.key, i.name, i.digest, i.path FROM recorded.inputs i JOIN recorded.results r USING (result_id)
+    WHERE i.role = 'input' AND r.result_id IN (
+        SELECT max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key
+    ) ORDER BY r.result_id, i.position
+"""
+FILES: Final = """
+    SELECT path, size, mtime_ns, ctime_ns, inode, mode, digest FROM recorded.files
+    WHERE file_id IN (SELECT max(file_id) FROM recorded.files GROUP BY path)
+"""
+LARGEST: Final = """
+    SELECT coalesce((SELECT max(result_id) FROM recorded.results), 0),
+        coalesce((SELECT max(hold_id) FROM recorded.holds), 0), coalesce((SELECT max(file_id) FROM recorded.files), 0)
+"""
+MEASURED: Final = "SELECT DISTINCT rule, output, digest FROM recorded.metrics"
+PROFILES: Final = """
+    SELECT r.profile, max(r.run_id), make_timestamp((max_by(r.started, r.run_id) * 1e6)::BIGINT),
+        max_by(coalesce(e.outcome, ''), r.run_id),
+        coalesce(any_value(h.n_actions), 0)
+    FROM recorded.runs r LEFT JOIN recorded.ends e USING (run_id)
+    LEFT JOIN (SELECT profile, count(*) AS n_actions FROM recorded.current GROUP BY profile) h USING (profile)
+    GROUP BY r.profile ORDER BY r.profile
+"""
+USAGES: Final = """
+    SELECT rule, shard, max_by(wall_s, result_id), max_by(requests_sent + requests_reused, result_id)
+    FROM recorded.results GROUP BY rule, shard
+"""
+MEANS: Final = """
+    SELECT rule, s.request_s, avg(prompt_tokens) FILTER (prompt_tokens >= 0),
+        avg(output_tokens) FILTER (output_tokens >= 0)
+    FROM recorded.requests LEFT JOIN (
+        SELECT rule, sum(wall_s) / sum(requests_sent) AS request_s FROM recorded.results
+        WHERE requests_sent > 0 GROUP BY rule
+    ) s USING (rule)
+    WHERE status = 200 GROUP BY ALL
+"""
+ASKED: Final = """
+    WITH same AS (
+        SELECT a.run_id, a.profile, a.rule, a.shard FROM recorded.actions a
+        WHERE a.rule = $1 AND (a.key IN (SELECT unnest($3))
+            OR a.key IN (SELECT key FROM recorded.results WHERE context = $2))
+    )
+    SELECT record_id, count(DISTINCT key) FROM recorded.requests SEMI JOIN same USING (run_id, profile, rule, shard)
+    WHERE status > 0 GROUP BY record_id
+"""
+BEGIN_RUN: Final = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[], $6::VARCHAR[]"
+NEXT_RUN: Final = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"
+TABLES: Final = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'recorded' ORDER BY ALL"
+KILLED: Final = """
+    INSERT INTO recorded.ends
+    SELECT run_id, NULL, 'killed' FROM recorded.runs ANTI JOIN recorded.ends USING (run_id)
+"""
