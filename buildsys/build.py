@@ -469,6 +469,7 @@ class Build:
                 options.jobs,
                 self._ephemeral,
                 self._emit,
+                self._fail,
             )
             self._stack.callback(self._workshop.close)
             if run_id % logs.PRUNED_EVERY == 0:

@@ -50,7 +50,7 @@ Then = Callable[[Delivered], None]
 
 
 class Delivery:
-    """Delivers the outputs of one run's actions. `then` is called in any thread."""
+    """Delivers the outputs of one run's actions. `then` is called in any thread, and `failed`, with what is a bug."""
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class Delivery:
         recorder: Recorder,
         pool: Pool,
         emit: Callable[[Event], None],
+        failed: Callable[[BaseException], None],
         staging: Path,
         scratch: Scratch,
     ) -> None:
@@ -73,6 +74,7 @@ class Delivery:
         self._recorder = recorder
         self._pool = pool
         self._emit = emit
+        self._failed = failed
         self._staging = staging
         self._scratch = scratch
         self._rules: set[RuleName] = set()  # Whose settings are recorded; only the main thread looks at it.
@@ -223,6 +225,8 @@ class Delivery:
             then(Delivered(outputs, error.render()))
         except OSError as error:
             then(Delivered(outputs, BuildError(f"can't put outputs in place: {error}", exit_code=FAILED).render()))
+        except BaseException as error:
+            self._failed(error)  # a bug ends the build: nobody would wait for this delivery in vain
 
     def _setting_rows(self, assessment: Assessment) -> list[SettingRow]:
         """Those of a rule, with the first result that it makes in this run."""

@@ -64,6 +64,7 @@ class Workshop:
         jobs: int,
         ephemeral: Ephemeral,
         emit: Callable[[Event], None],
+        failed: Callable[[BaseException], None],
     ) -> Workshop:
         """Starts no process yet. What killed builds left in staging is removed."""
         staging = project.state / "staging"
@@ -82,7 +83,17 @@ class Workshop:
             run_id=run_id,
             executor=Executor(project, run_id, assessor, files, store, handover, workers, launcher, scratch, emit),
             delivery=Delivery(
-                run_id, assessor.graph.profile, files, ephemeral, store, recorder, delivery_pool, emit, staging, scratch
+                run_id,
+                assessor.graph.profile,
+                files,
+                ephemeral,
+                store,
+                recorder,
+                delivery_pool,
+                emit,
+                failed,
+                staging,
+                scratch,
             ),
             pool=ThreadPoolExecutor(jobs, thread_name_prefix="action"),
             chat_pool=ThreadPoolExecutor(CHAT_SLOTS, thread_name_prefix="chat"),

@@ -136,10 +136,13 @@ class Files:
 
     def made_folder(self, path: str, entries: Iterable[Entry]) -> None:
         """The same for all files of a folder that was just put at `path`."""
+        full = os.path.join(self.root, path)
         digests = {entry.name: entry.digest for entry in entries}
-        for name, now in members_of(os.path.join(self.root, path), path):
+        members = list(members_of(full, path))
+        for name, now in members:
             if name in digests and not name.endswith("/"):
                 self._learned[f"{path}/{name}"] = now, digests[name]
+        self._looks.made_tree(path, Stat.of(os.stat(full)), members)
 
     def learned(self) -> list[tuple[str, Stat, Digest]]:
         """The rows that were not known and that can be trusted from now on."""

@@ -103,6 +103,11 @@ class Looks:
         self.facts[path] = found
         self.made.add(path)
 
+    def made_tree(self, path: str, found: Stat, members: Sequence[tuple[str, Stat]]) -> None:
+        """As `made_at`, of a folder with all that is below it; too young for the stamp of the build that made it."""
+        self.made_at(path, found)
+        self.trees[path] = Tree.of(members)
+
     def variable(self, name: str, value: str | None) -> None:
         """Say what an environment variable holds that is part of a key; None where it is not set."""
         self.variables[name] = value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from buildsys.state.files import Files
 from tests.behaviour.conftest import Space
 
 RULES = """
@@ -214,3 +215,15 @@ def test_a_shard_that_does_not_exist_is_no_such_target(sums: Space) -> None:
     built = sums.build("number[7]")
     assert built.error is not None
     assert (built.error.exit_code, built.error.problem) == (3, "there is no number[7]")
+
+
+@pytest.mark.timeout(30)
+def test_a_bug_while_outputs_are_put_in_place_ends_the_build_with_its_traceback(
+    sums: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bug(*of: object) -> None:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(Files, "made", bug)
+    with pytest.raises(LookupError, match="a bug"):
+        sums.build()

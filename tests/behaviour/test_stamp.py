@@ -349,3 +349,12 @@ def test_a_file_as_young_as_the_build_is_not_stamped(stamped: Space, monkeypatch
     monkeypatch.setattr("buildsys.state.stamp.clock_ns", lambda state: young)
     assert stamped.build().outcome == "done"
     assert current(stamped.root, Request()) is None
+
+
+def test_a_folder_that_a_build_put_in_place_is_missed_where_it_is_gone(space: Space) -> None:
+    """What the build saw there before it made the folder, which is nothing, is not what it left."""
+    space.write("rules/tree.toml", '[rule.tree]\nshell = "mkdir {outputs.tree}"\noutputs = { tree = "build/tree" }\n')
+    assert space.build().ran == ["tree"]
+    space.remove("build/tree")
+    assert current(space.root, Request((), Variation())) is None
+    assert space.build().restored == ["tree"]

@@ -130,9 +130,9 @@ def a_file_of_the_same_size_is_the_same() -> AbstractContextManager[object]:
 
 @contextmanager
 def a_missing_object_is_restored_as_nothing() -> Iterator[None]:
-    def copied(self: Objects, digest: Digest, target: Path) -> None:
+    def copied(self: Objects, digest: Digest, target: Path, executable: bool) -> None:
         if self.path(digest).exists():
-            copy_out(self, digest, target)
+            copy_out(self, digest, target, executable)
         else:
             target.write_bytes(b"")
 
@@ -142,7 +142,7 @@ def a_missing_object_is_restored_as_nothing() -> Iterator[None]:
 
 
 def a_damaged_object_is_restored_as_it_is() -> AbstractContextManager[object]:
-    def copied(self: Objects, digest: Digest, target: Path) -> None:
+    def copied(self: Objects, digest: Digest, target: Path, executable: bool) -> None:
         target.write_bytes(self.path(digest).read_bytes())
 
     return mock.patch.object(Objects, "copy_out", copied)
