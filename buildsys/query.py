@@ -1,4 +1,4 @@
-"""Read-only questions to the published snapshot: SQL, lineage, and what became of an action.
+"""Read-only questions to the published snapshot: SQL, lineage, how much was built.
 
 Knows nothing of plans or of a build that may run meanwhile: it sees the last snapshot, which stays as it is while it is
 open.
@@ -6,7 +6,6 @@ open.
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError, Place, nearest
-from buildsys.model import ActionId, ActionKey, Outcome, RuleName, Shard
+from buildsys.model import RuleName, Shard
 from buildsys.state.root import STATE
 from buildsys.state.snapshot import snapshot_path, unreadable
 
@@ -56,20 +55,6 @@ class Link:
     path: str
     digest: str | None
     value: str | None
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """How an action ended in one run. started: UTC."""
-
-    run_id: int
-    started: datetime.datetime
-    outcome: Outcome
-    reason: str
-    key: ActionKey | None
-    wall_s: float
-    log: str
-    error: str
 
 
 def connect(root: Path) -> duckdb.DuckDBPyConnection:
@@ -132,14 +117,6 @@ def lineage(root: Path, path: str, *, down: bool = False, profile: str | None = 
     raise BuildError(
         f"nothing {what} {path}", hint=nearest(path, [name for (name,) in known]), exit_code=NO_SUCH_TARGET
     )
-
-
-def history(root: Path, profile: str, action: ActionId, *, limit: int = 10) -> list[Attempt]:
-    """What became of an action in the last runs that recorded something about it, the newest first."""
-    query = """SELECT run_id, started, outcome, reason, key, wall_s, log, error FROM actions
-               WHERE profile = $1 AND rule = $2 AND shard = $3 ORDER BY run_id DESC LIMIT $4"""
-    with connect(root) as con:
-        return [Attempt(*row) for row in con.execute(query, [profile, *action, limit]).fetchall()]
 
 
 def shards_built(root: Path, profile: str) -> dict[RuleName, int]:

@@ -1,4 +1,4 @@
-"""Questions to the snapshot: SQL and its errors, lineage, what became of an action."""
+"""Questions to the snapshot: SQL and its errors, lineage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError, Place
-from buildsys.query import Link, history, lineage, sql
+from buildsys.query import Link, lineage, sql
 from buildsys.state.manifest import Manifest
 from tests.state import small
 
@@ -208,17 +208,6 @@ def under_profile(rows, profile):
         if hasattr(row, "inputs"):
             row = replace(row, inputs=tuple(given._replace(path=moved(given.path)) for given in row.inputs))
         yield row
-
-
-def test_the_history_of_an_action_is_newest_first(built):
-    attempts = history(built, "default", small.action("replies", "0"))
-    assert [(one.run_id, one.outcome, one.reason) for one in attempts] == [
-        (2, "failed", "its params changed"),
-        (1, "ran", "new"),
-    ]
-    assert attempts[0].error == "error: the server answers 500"
-    assert history(built, "default", small.action("replies", "0"), limit=1) == attempts[:1]
-    assert history(built, "other", small.action("replies", "0")) == []
 
 
 def test_query_is_imported_without_duckdb():

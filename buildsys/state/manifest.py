@@ -108,11 +108,6 @@ class Manifest:
         """
         return {result.key: result for result in self._results(questions.FOUND, list(keys))} if keys else {}
 
-    def parts(self, key: ActionKey) -> tuple[Part, ...]:
-        """What the key holds: the parts that its rule shares, then its inputs. Empty where it was never recorded."""
-        rows = self._fetch(questions.PARTS, key)
-        return tuple(Part(kind, name, value, as_given(path)) for _, _, kind, name, value, path in rows)
-
     def needed(self, last_runs: int, pinned: Iterable[int]) -> set[int]:
         """Ids of the results that hold now in any profile, or did at the end of one of the last or of a pinned run.
 

@@ -53,15 +53,6 @@ LAST_TRIED: Final = """
     WHERE key IS NOT NULL GROUP BY profile, rule, shard
 """
 IDS: Final = "SELECT key, max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key"
-PARTS: Final = """
-    WITH one AS (SELECT max(result_id) AS result_id FROM recorded.results WHERE key = $1)
-    SELECT 0, c.position, c.kind, c.name, c.value, c.path
-    FROM one JOIN recorded.results USING (result_id) JOIN recorded.contexts c USING (context)
-    UNION ALL
-    SELECT 1, i.position, i.role, i.name, i.digest, i.path
-    FROM one JOIN recorded.inputs i USING (result_id) WHERE i.role = 'input'
-    ORDER BY ALL
-"""
 SHORT_KEYS: Final = "SELECT DISTINCT ('0x' || left(key, 15))::BIGINT FROM recorded.results"
 INPUTS: Final = """
     SELECT r.key, i.name, i.digest, i.path FROM recorded.inputs i JOIN recorded.results r USING (result_id)

@@ -111,11 +111,12 @@ def test_an_action_that_is_no_longer_made_holds_nothing(filled):
 
 
 def test_the_parts_of_a_key_are_its_rules_and_its_inputs(filled):
-    parts = filled.parts(small.key_of(small.action("replies", "0"), 1))
-    assert [part.group for part in parts] == ["code", "python", "version", "param", "input"]
+    key = small.key_of(small.action("replies", "0"), 1)
+    parts = filled.context(filled.find([key])[key].context)
+    assert [part.group for part in parts] == ["code", "python", "version", "param"]
     assert parts[3] == Part("param", "max_tokens", "int 64", "sampling.max_tokens")
-    assert parts[4].path == "workspace/build/default/prompts/0.jsonl"
-    assert filled.parts(digest_of("unknown")) == ()
+    assert [part.path for part in filled.inputs([key])[key]] == ["workspace/build/default/prompts/0.jsonl"]
+    assert filled.context(digest_of("unknown")) == ()
 
 
 def test_a_context_is_stored_once(filled):
@@ -147,7 +148,9 @@ def test_many_rows_go_by_arrow_and_say_the_same(filled, monkeypatch):
     skipped = ActionRow(1, "default", act, "skipped", None, usage=Usage())
     filled.commit([skipped])
     assert filled.newest("default")[act].outputs == (small.made(act, 5, held=True),)
-    assert len(filled.parts(small.key_of(act, 5))) == 4
+    key = small.key_of(act, 5)
+    assert len(filled.inputs([key])[key]) == 1
+    assert len(filled.context(filled.find([key])[key].context)) == 3
 
 
 def test_runs_count_up_and_a_killed_one_is_marked(root, manifest):
