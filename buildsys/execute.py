@@ -26,6 +26,7 @@ from buildsys.project import Project
 from buildsys.run.chat import Cancelled, ChatEngine
 from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint
+from buildsys.run.process import last_lines
 from buildsys.run.replies import ReplyLog
 from buildsys.run.workers import CANCELLED, Job, JobResult, Share, Workers
 from buildsys.staged import targets, written
@@ -343,7 +344,7 @@ class Executor:
             return Executed(cancelled=True, usage=usage)
         error = BuildError(
             result.error or f"it ended with {result.exit}",
-            excerpt=result.traceback or _last_lines(call.log),
+            excerpt=result.traceback or last_lines(call.log, _LAST_LINES),
             facts=[("log", self._relative(call.log).as_posix())],
         )
         return Executed(error=_failed(call.assessment, error), usage=usage)
@@ -366,10 +367,6 @@ def _failed(assessment: Assessment, error: BuildError) -> str:
         excerpt=error.excerpt,
         hint=error.hint,
     ).render()
-
-
-def _last_lines(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-_LAST_LINES:])
 
 
 def _last_words(log: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import time
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from buildsys.cli.command import Command, json_option
+from buildsys.cli.command import Command, jobs_option, json_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.here import Here, in_variation
 from buildsys.errors import FAILED, INTERRUPTED
@@ -40,7 +39,7 @@ _CODES: Final = {"done": 0, "failed": FAILED, "interrupted": INTERRUPTED}
     ),
 )
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
-@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Actions at a time; as many as processors.")
+@jobs_option("Actions at a time; as many as processors.")
 @click.option("-k", "--keep-going", is_flag=True, help="After a failure, go on with what does not need it.")
 @click.option(
     "--force",
@@ -52,7 +51,7 @@ _CODES: Final = {"done": 0, "failed": FAILED, "interrupted": INTERRUPTED}
 @json_option("Print each event as a line of JSON.")
 @in_variation
 def command(
-    here: Here, targets: tuple[str, ...], jobs: int | None, keep_going: bool, force: tuple[str, ...], as_json: bool
+    here: Here, targets: tuple[str, ...], jobs: int, keep_going: bool, force: tuple[str, ...], as_json: bool
 ) -> int:
     """Bring outputs up to date.
 
@@ -69,7 +68,7 @@ def command(
     options = Options(
         targets=request.targets,
         force=tuple(here.target(text) for text in force),
-        jobs=jobs or os.cpu_count() or 1,
+        jobs=jobs,
         keep_going=keep_going,
         command=command_line,
     )

@@ -1,10 +1,11 @@
-"""What all commands share: help that starts with examples, and the options `-C` and `--json`.
+"""What all commands share: help that starts with examples, and the options `-C`, `-j` and `--json`.
 
 Knows nothing of any command; imports nothing of buildsys, so that `--help` costs nothing.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,12 @@ def folder_option(function: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(file_okay=False),
         help="Run as if started in DIR.",
     )(function)
+
+
+def jobs_option(help_text: str) -> Decorator:
+    return click.option(
+        "-j", "--jobs", type=click.IntRange(min=1), metavar="N", default=lambda: os.cpu_count() or 1, help=help_text
+    )
 
 
 def json_option(help_text: str) -> Decorator:

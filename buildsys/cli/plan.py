@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from buildsys.cli.command import Command, json_option
+from buildsys.cli.command import Command, jobs_option, json_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.fates import WORDS, Alike, alike, counts, diagnostics, known, unknown_shards
 from buildsys.cli.here import Here, in_variation
@@ -35,10 +34,10 @@ _MOST_CHANGES: Final = 5
     ),
 )
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
-@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Estimate for N actions at a time.")
+@jobs_option("Estimate for N actions at a time; as many as processors.")
 @json_option("Print the plan as JSON.")
 @in_variation
-def command(here: Here, targets: tuple[str, ...], jobs: int | None, as_json: bool) -> None:
+def command(here: Here, targets: tuple[str, ...], jobs: int, as_json: bool) -> None:
     """Say what a build would run, and why.
 
     It runs and changes nothing.
@@ -54,7 +53,7 @@ def command(here: Here, targets: tuple[str, ...], jobs: int | None, as_json: boo
     from buildsys.cli.output import print_json
     from buildsys.survey import survey
 
-    found = survey(here.project, request.targets, jobs or os.cpu_count() or 1)
+    found = survey(here.project, request.targets, jobs)
     if as_json:
         print_json(
             {

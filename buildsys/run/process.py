@@ -28,6 +28,8 @@ PROGRAM = Path(__file__).with_name("worker.py")
 CLOSE_S = 3.0
 LEAVE_S = 0.3
 SAID_LINES = 5
+_END_BYTES: Final = 1 << 16
+"""Of a log, which a server that stays may fill with gigabytes."""
 WORKERS: Final[Sequence[str]] = ()
 COMMANDS: Final[Sequence[str]] = ("-I", "-S")
 """Flags of Python: a zygote that only starts commands needs no packages."""
@@ -209,6 +211,16 @@ def _ended(data: bytes) -> Ended:
         return Ended("lost (the process that watches over it was killed)")
     status, cpu_s, max_rss = ENDED.unpack(data)
     return Ended(exit_text(os.waitstatus_to_exitcode(status)), cpu_s, max_rss)
+
+
+def last_lines(log: Path, most: int) -> str:
+    """The end of what was printed, at most so many lines; "" where the log can't be read."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _END_BYTES))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-most:])
+    except OSError:
+        return ""
 
 
 def exit_text(code: int) -> str:

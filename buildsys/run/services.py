@@ -23,7 +23,7 @@ from pathlib import Path
 from buildsys.errors import FAILED, INTERRUPTED, BuildError
 from buildsys.run import keeper
 from buildsys.run.kept import END_S, Kept, KeptServer, find, log_path
-from buildsys.run.process import COMMANDS, Child, Ended, Zygote, kill_together
+from buildsys.run.process import COMMANDS, Child, Ended, Zygote, kill_together, last_lines
 
 FIRST_POLL_S, LAST_POLL_S = 0.01, 0.25
 ANSWER_S = 2.0
@@ -258,7 +258,7 @@ class Services:
                 raise BuildError(
                     f'service "{service.name}" was not ready after {timeout_s:g} s',
                     facts=[("asked", url), ("answer", answer), *self._facts(service)],
-                    excerpt=self._last_lines(service),
+                    excerpt=last_lines(self._log(service), LOG_LINES),
                     hint="if it only needs longer, raise `ready_timeout_s`; else its log says why",
                     exit_code=FAILED,
                 )
@@ -270,20 +270,13 @@ class Services:
         return BuildError(
             problem,
             facts=[("ended with", ended.exit or "exit code 0"), *self._facts(service)],
-            excerpt=self._last_lines(service),
+            excerpt=last_lines(self._log(service), LOG_LINES),
             hint=hint,
             exit_code=FAILED,
         )
 
     def _facts(self, service: _Service) -> list[tuple[str, str]]:
         return [("command", service.command), ("log", os.path.relpath(self._log(service), self._root))]
-
-    def _last_lines(self, service: _Service) -> str:
-        try:
-            text = self._log(service).read_text(errors="replace")
-        except OSError:  # One that was left running may have outlived its log.
-            return ""
-        return "\n".join(text.splitlines()[-LOG_LINES:])
 
 
 def _cancelled() -> BuildError:
