@@ -195,6 +195,10 @@ class Build:
 
     def _go_on(self) -> bool:
         """Nothing runs: settle what waits for room, or rests and was not needed. True where something runs then."""
+        self._admit()
+        self._begin()
+        if self._n_busy:
+            return True
         for assessment in self._supply.refused():
             error = self._supply.no_room(assessment).render()
             self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
@@ -235,6 +239,12 @@ class Build:
             else:
                 self._take(assessed)
 
+    def _take_up_again(self, actions: Sequence[ActionId]) -> None:
+        """Those that waited for their turn; what they were to make may be there by now, from one of the same key."""
+        awaited = [action for action in actions if self._supply.is_awaited(action)]
+        self._take_up([action for action in actions if action not in awaited])
+        self._take_up(awaited, Decision("run", "dropped, and needed"))
+
     def _obstacle(self, action: ActionId) -> tuple[Outcome, str, str] | None:
         """Why an action can't even be assessed: outcome, reason, error; None where it can."""
         code = self._preparer.code(self._graph.rules[action.rule])
@@ -262,13 +272,14 @@ class Build:
         lacking = self._supply.lacking(assessment)
         if not lacking:
             return False
+        if gone := next((maker for maker in lacking if maker in self._outcomes), None):
+            error = _gone(gone, assessment.action).render()
+            self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
+            return True
         self._supply.wait(assessment, lacking)
         for maker in lacking:
             if resting := self._supply.wake(maker, assessment.action):
                 self._start(resting)
-            elif maker in self._outcomes:
-                error = _gone(maker, assessment.action).render()
-                self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
         return True
 
     def _begin(self, *, last: bool = False) -> None:
@@ -428,12 +439,16 @@ class Build:
         elif key and outcome == "ran":
             self._assessor.settle(action, key, outputs)  # bytes that were made anew may be others
         if key:
-            self._take_up(self._starts.behind(action, key))
+            self._take_up_again(self._starts.behind(action, key))
         for waiting in self._supply.settled(action):
             if not self._is_lost(waiting):
                 self._take_up([waiting.action], waiting.decision)
+        self._admit()
+
+    def _admit(self) -> None:
+        """Take up what was refused room, and has it by now."""
         while admitted := self._supply.admitted():
-            self._starts.add(admitted)
+            self._take_up_again([admitted.action])
 
     def _is_lost(self, waiting: Assessment) -> bool:
         """What it waited for could not be made again, so it is skipped."""

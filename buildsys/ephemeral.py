@@ -5,7 +5,7 @@ Joins files with what the manifest says that holds. Knows nothing of how they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -45,17 +45,21 @@ class Ephemeral:
         self._past = past
         self._rules = {rule.name for rule in graph.rules.values() if rule.ephemeral}
         self._placed: dict[ActionId, Result] = {}
+        self._placed_of_key: dict[ActionKey, Result] = {}
 
     def placed(self, result: Result) -> None:
         """These outputs were put in place just now."""
-        self._placed[result.action] = result
+        self._placed[result.action] = self._placed_of_key[result.key] = result
 
     def locate(self, given: Given) -> str | None:
-        """The path at which the bytes of an input are, under whichever profile; None where they are nowhere."""
+        """The path at which the bytes of an input are, as those of any action of one key, under whichever profile.
+
+        None where they are nowhere.
+        """
         assert given.artifact is not None
         if self._files.holds(given.artifact):
             return given.path
-        for copy in self._elsewhere.get(ActionKey(given.digest), ()):
+        for copy in self._copies_of(ActionKey(given.digest)):
             for made in copy.result.outputs:
                 if _is_same(made, given.lent, given.artifact) and self._files.holds(made.artifact):
                     return made.artifact.path
@@ -74,11 +78,11 @@ class Ephemeral:
         return (target.rule if isinstance(target, ActionId) else target) in self._rules
 
     def copies(self) -> list[Copy]:
-        """All that are on disk, the oldest result first; not those that were edited."""
-        here = {action: one for action, one in self._past.newest.items() if action.rule in self._rules} | self._placed
-        found = [Copy(self._graph.profile, result) for result in here.values()]
-        found += [copy for copies in self._elsewhere.values() for copy in copies]
-        found.sort(key=lambda copy: copy.result.run_id)
+        """All that are on disk, the oldest result first, those that profiles share once; not those that were edited."""
+        here = self._ours_of(self._past.newest) | self._placed
+        found = [*(Copy(self._graph.profile, result) for result in here.values()), *self._elsewhere]
+        distinct = {_where(copy): copy for copy in reversed(found)}  # of one that is shared that of this profile
+        found = sorted(distinct.values(), key=lambda copy: copy.result.run_id)
         return [copy for copy in found if any(self._files.holds(made.artifact) for made in copy.result.outputs)]
 
     def drop(self, copy: Copy) -> int:
@@ -97,20 +101,47 @@ class Ephemeral:
         sizes = list(self._sizes(action.rule))
         return sum(sizes) // len(sizes) if sizes else None
 
+    def size_together(self, actions: Iterable[ActionId]) -> int:
+        """The same of several: those of one key are there once, and what is unknown counts as nothing."""
+        known = self._past.newest
+        return sum({known[one].key if one in known else one: self.size_of(one) or 0 for one in actions}.values())
+
     def _sizes(self, rule: RuleName) -> Iterator[int]:
         for action, result in {**self._past.newest, **self._placed}.items():
             if action.rule == rule:
                 yield Copy("", result).size
 
+    def _ours_of(self, newest: Mapping[ActionId, Result]) -> dict[ActionId, Result]:
+        return {action: result for action, result in newest.items() if action.rule in self._rules}
+
+    def _copies_of(self, key: ActionKey) -> Iterator[Copy]:
+        """What was made under a key and holds, or was put in place just now."""
+        if result := self._placed_of_key.get(key):
+            yield Copy(self._graph.profile, result)
+        yield from self._of_key.get(key, ())
+
     @cached_property
-    def _elsewhere(self) -> dict[ActionKey, list[Copy]]:
-        """What holds in other profiles, by key."""
+    def _of_key(self) -> dict[ActionKey, list[Copy]]:
+        """What held in all profiles before this build, by key."""
         found: dict[ActionKey, list[Copy]] = {}
-        for profile, newest in self._past.elsewhere().items():
-            for action, result in newest.items():
-                if action.rule in self._rules:
-                    found.setdefault(result.key, []).append(Copy(profile, result))
+        here = [Copy(self._graph.profile, result) for result in self._ours_of(self._past.newest).values()]
+        for copy in [*here, *self._elsewhere]:
+            found.setdefault(copy.result.key, []).append(copy)
         return found
+
+    @cached_property
+    def _elsewhere(self) -> list[Copy]:
+        """What holds in other profiles."""
+        return [
+            Copy(profile, result)
+            for profile, newest in self._past.elsewhere().items()
+            for result in self._ours_of(newest).values()
+        ]
+
+
+def _where(copy: Copy) -> tuple[tuple[str, Digest], ...]:
+    """The bytes on disk that it is of."""
+    return tuple((made.artifact.path, made.artifact.digest) for made in copy.result.outputs)
 
 
 def _is_same(made: Made, name: str, artifact: Artifact) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from buildsys.assess import Assessment, Assessor
 from buildsys.ephemeral import Copy, Ephemeral, budget_exceeded
 from buildsys.errors import BuildError
-from buildsys.model import ActionId, Decision, Made, Result, RuleName
+from buildsys.model import NO_SHARD, ActionId, Decision, Made, Result, RuleName
 from buildsys.plan.frontier import Frontier
 from buildsys.spec.graph import Graph, Wanted
 
@@ -39,6 +39,7 @@ class Supply:
         self._resting: dict[ActionId, Assessment] = {}
         self._waiting: dict[ActionId, tuple[Assessment, set[ActionId]]] = {}
         self._reserved: dict[ActionId, int] = {}
+        self._to_run: set[ActionId] = set()
         self._refused: deque[Assessment] = deque()
 
     # ------------------------------------------------------------ rest and demand
@@ -46,6 +47,7 @@ class Supply:
     def rest(self, assessment: Assessment) -> None:
         """Its result holds, and its outputs are dropped: it is settled when they are needed, else at the end."""
         self._resting[assessment.action] = assessment
+        self._reserved.pop(assessment.action, None)
 
     def awake(self) -> list[Assessment]:
         """Those that nothing needed; they rest no longer."""
@@ -66,6 +68,10 @@ class Supply:
     def wait(self, assessment: Assessment, makers: Sequence[ActionId]) -> None:
         """It can start once these are settled."""
         self._waiting[assessment.action] = assessment, set(makers)
+
+    def is_awaited(self, action: ActionId) -> bool:
+        """Something waits for its outputs, and they are still nowhere."""
+        return any(action in makers and action in self.lacking(user) for user, makers in self._waiting.values())
 
     def settled(self, action: ActionId) -> list[Assessment]:
         """An action ended: those that waited for it, and now for nothing more."""
@@ -91,7 +97,8 @@ class Supply:
 
         What nothing needs at the moment is dropped to make room, the oldest first.
         """
-        if self._budget is None or not assessment.prepared.rule.ephemeral:
+        self._to_run.add(assessment.action)
+        if self._budget is None or not assessment.prepared.rule.ephemeral or assessment.action in self._reserved:
             return True
         if self._refused or not self._reserve(assessment):
             self._refused.append(assessment)
@@ -127,8 +134,12 @@ class Supply:
         return True
 
     def _is_replaced(self, copy: Copy, action: ActionId) -> bool:
-        """It lies where the action's outputs will."""
-        return copy.profile == self._graph.profile and copy.result.action == action
+        """It lies where the action's outputs will, or did under another name of theirs."""
+        if copy.result.action != action:
+            return False
+        outputs = self._graph.rules[action.rule].outputs
+        paths = {self._assessor.output_path(action, output.name, NO_SHARD) for output in outputs}
+        return copy.profile == self._graph.profile or any(made.artifact.path in paths for made in copy.result.outputs)
 
     def no_room(self, assessment: Assessment) -> BuildError:
         """The error for an action that no end of another will make room for."""
@@ -140,7 +151,7 @@ class Supply:
         """Something of this build may still read it, under this profile or because it has the same key there."""
         action, key = copy.result.action, copy.result.key
         mine = copy.profile == self._graph.profile
-        if mine and action in self._wanted and self._assessor.key_of(action) is None:
+        if mine and action in self._wanted and action not in self._to_run and self._assessor.key_of(action) is None:
             return True
         same = [one for one in self._frontier.actions(action.rule) if self._assessor.key_of(one) == key]
         return any(self._has_users(one) for one in same)

@@ -170,7 +170,7 @@ class Surveyor:
         for planned in self.planned.values():
             if planned.fate in ("run", "maybe"):
                 taken = [planned.action, *self._frontier.needs(planned.action)]
-                size = sum(self.ephemeral.size_of(one) or 0 for one in taken if self._is_ephemeral(one))
+                size = self.ephemeral.size_together(filter(self._is_ephemeral, taken))
                 needed, user = max((needed, user), (size, str(planned.action)))
         return Room(needed, user if needed else "", self.graph.keeping.ephemeral_budget)
 

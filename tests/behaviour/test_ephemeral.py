@@ -254,6 +254,44 @@ def test_a_folder_may_be_ephemeral(space: Space) -> None:
     assert space.build().ran == ["draft", *STATES]
 
 
+def test_equal_actions_are_one_and_their_users_read_what_it_made(space: Space) -> None:
+    """Also where both were dropped, and where what it makes is never twice the same."""
+    text = RULES.replace("data/{shard}.txt", "data/{shard}/t").replace("{shard}.bin", "{shard}/s")
+    space.write("rules/a.toml", text)
+    for n, letter in enumerate("aab"):
+        space.write(f"data/{n}/t", letter * 10)
+    built = space.build(jobs=4)
+    assert (built.outcome, len(built.ran)) == ("done", 6)
+    assert len({"states[0]", "states[1]"}.intersection(built.ran)) == 1
+    assert space.read("build/default/draft.txt") == f"1 {'a' * 200}{'b' * 100}"
+    drop(space)
+    lr(space, 2)
+    built = space.build(jobs=4)
+    assert (built.outcome, len(built.ran)) == ("done", 3)
+    space.replace("steps.py", "* scale)", "* scale + os.urandom(4).hex().encode())")
+    assert space.build(jobs=4).outcome == "done"
+    assert space.build("states").outcome == "done"
+    drop(space)
+    lr(space, 3)
+    built = space.build(jobs=4)
+    assert (built.errors, built.outcome) == ("", "done")
+
+
+def test_what_is_gone_before_a_user_could_read_it_fails_that_once(space: Space) -> None:
+    space.replace("rules/a.toml", 'inputs  = { states = "@states[*]" }', 'inputs = { states = "@states[*]", y = "@y" }')
+    space.replace("steps.py", "(states, draft, lr)", "(states, y, draft, lr)")
+    space.write("rules/y.toml", '[rule.y]\nrun = "y.py::y"\ninputs = { x = "x" }\noutputs = { y = "build/{profile}/y" }\n')
+    gone = 'if x.read_text() == "2":\n        shutil.rmtree("build/default/states")'
+    space.write("y.py", f"import shutil\ndef y(x, y):\n    shutil.copy(x, y)\n    {gone}\n")
+    space.write("x", "1")
+    space.build()
+    space.write("x", "2")
+    built = space.build(keep_going=True)
+    assert (built.ran, built.failed, built.outcome) == (["y"], ["draft"], "failed")
+    assert "states[0] were removed or changed before draft could read them" in built.errors
+    assert space.build().ran == ["draft", *STATES]
+
+
 # ---------------------------------------------------------------- the budget
 
 
@@ -308,6 +346,38 @@ def test_the_oldest_of_another_profile_makes_room(space: Space) -> None:
     assert space.build(profile="other").outcome == "done"
     assert len(list((space.root / "build").rglob("*.bin"))) == 3
     assert space.build().ran == []
+
+
+def test_one_whose_source_moved_needs_room_once(space: Space) -> None:
+    budget(space, "300B")
+    again = "if not os.path.exists('once'):\n        open('once', 'w'); open('data/1.txt', 'w').write('c' * 10)"
+    space.replace("steps.py", 'print("states", text)', again)
+    built = space.build(jobs=1)
+    assert (built.errors, built.outcome) == ("", "done")
+
+
+def test_equal_actions_need_room_for_one(space: Space) -> None:
+    space.write("rules/a.toml", RULES.replace("data/{shard}.txt", "data/{shard}/t").replace("{shard}.bin", "{shard}/s"))
+    for n, letter in enumerate("aaab"):
+        space.write(f"data/{n}/t", letter * 10)
+    budget(space, "200B")
+    built = space.build(jobs=4)
+    assert (built.errors, built.outcome) == ("", "done")
+    assert len([one for one in built.ran if "states" in one]) == 2
+    space.replace("steps.py", "* scale", "[:5] * scale")
+    assert space.build(jobs=4).outcome == "done"
+
+
+def test_what_profiles_share_needs_room_once(space: Space) -> None:
+    space.replace("rules/a.toml", "build/{profile}/states/", "build/states/")
+    budget(space, "350B")
+    assert [space.build(profile=name).outcome for name in ("default", "other")] == ["done", "done"]
+    for profile in ("default", "other"):
+        space.replace("steps.py", "print(", "print(1, ")
+        built = space.build(profile=profile)
+        assert (built.errors, built.outcome) == ("", "done")
+    with closing(Collector(Project(space.root))) as collector:
+        assert [one.size for one in collector.plan(Keep(1)).unneeded if one.kind == "ephemeral"] == [300]
 
 
 def test_gc_drops_what_all_its_readers_are_made_from(space: Space) -> None:
