@@ -280,7 +280,8 @@ def test_equal_actions_are_one_and_their_users_read_what_it_made(space: Space) -
 def test_what_is_gone_before_a_user_could_read_it_fails_that_once(space: Space) -> None:
     space.replace("rules/a.toml", 'inputs  = { states = "@states[*]" }', 'inputs = { states = "@states[*]", y = "@y" }')
     space.replace("steps.py", "(states, draft, lr)", "(states, y, draft, lr)")
-    space.write("rules/y.toml", '[rule.y]\nrun = "y.py::y"\ninputs = { x = "x" }\noutputs = { y = "build/{profile}/y" }\n')
+    rule = '[rule.y]\nrun = "y.py::y"\ninputs = { x = "x" }\noutputs = { y = "build/{profile}/y" }\n'
+    space.write("rules/y.toml", rule)
     gone = 'if x.read_text() == "2":\n        shutil.rmtree("build/default/states")'
     space.write("y.py", f"import shutil\ndef y(x, y):\n    shutil.copy(x, y)\n    {gone}\n")
     space.write("x", "1")
