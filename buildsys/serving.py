@@ -192,8 +192,7 @@ def _chosen(names: Sequence[str], valid: Sequence[str]) -> list[str]:
 
 
 def _surveyed(project: Project, graph: Graph, services: Sequence[Service]) -> AbstractContextManager[Surveyor]:
-    sources = [source for service in services for source in graph.service_sources(service)]
-    makers = [source.rule for source in sources if isinstance(source, FromRule)]
+    makers = [source.rule for source in graph.service_sources(*services) if isinstance(source, FromRule)]
     return surveyed(project, graph, graph.wanted(makers) if makers else Wanted({}), makers)
 
 

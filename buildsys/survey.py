@@ -201,7 +201,7 @@ class Surveyor:
         if self._resting.isdisjoint(self._frontier.needs(action)):
             return []
         services = self.graph.services_of(self.graph.rules[action.rule])
-        sources = [*self.graph.sources(action), *(one for each in services for one in self.graph.service_sources(each))]
+        sources = [*self.graph.sources(action), *self.graph.service_sources(*services)]
         given = [
             given
             for source in sources
@@ -288,7 +288,7 @@ class Surveyor:
         return self._made[context]
 
     def _services_wait(self, rule: Rule) -> bool:
-        sources = [source for service in self.graph.services_of(rule) for source in self.graph.service_sources(service)]
+        sources = self.graph.service_sources(*self.graph.services_of(rule))
         makers = [self.graph.maker(source) for source in sources if isinstance(source, FromRule)]
         return any(self.planned[maker].fate in ("run", "maybe") for maker in makers)
 

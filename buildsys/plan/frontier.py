@@ -78,9 +78,7 @@ class Frontier:
     def needs(self, action: ActionId) -> list[ActionId]:
         """The actions whose outputs, or whose shards, an action needs, in the order of the rule file."""
         graph, rule = self._graph, self._graph.rules[action.rule]
-        sources = graph.sources(action)
-        for service in graph.services_of(rule):
-            sources += graph.service_sources(service)
+        sources = [*graph.sources(action), *graph.service_sources(*graph.services_of(rule))]
         found: list[ActionId] = []
         origin = graph.origins[action.rule]
         if origin and origin.rule:

@@ -208,8 +208,9 @@ class Graph:
         """The action's inputs in the order of the rule file, its shard filled in."""
         return [self._source(given, action.shard) for given in self.rules[action.rule].inputs]
 
-    def service_sources(self, service: Service) -> list[Source]:
-        return [self._source(given, NO_SHARD) for given in service.inputs]
+    def service_sources(self, *services: Service) -> list[Source]:
+        """The inputs of services, which have no shards."""
+        return [self._source(given, NO_SHARD) for service in services for given in service.inputs]
 
     def _source(self, given: Input, shard: Shard) -> Source:
         if isinstance(given.source, str):
