@@ -200,8 +200,9 @@ class Build:
         if self._n_busy:
             return True
         for assessment in self._supply.refused():
-            error = self._supply.no_room(assessment).render()
-            self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
+            if not self._stopping:
+                error = self._supply.no_room(assessment).render()
+                self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
         for assessment in self._supply.awake():
             self._reuse(assessment)
         self._advance()

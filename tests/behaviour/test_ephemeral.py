@@ -330,6 +330,15 @@ def test_what_has_no_room_beside_what_is_needed_fails_with_the_bytes(space: Spac
     assert built.outcome == "failed"
 
 
+def test_what_waits_for_room_has_not_failed_where_another_has(space: Space) -> None:
+    budget(space, "1kB")
+    space.replace("steps.py", "print(", "assert not os.path.exists('broken'); print(")
+    space.write("broken", "")
+    built = space.build()
+    assert built.failed == ["states[0]"]
+    assert "room" not in built.errors
+
+
 def test_what_nothing_needs_any_more_makes_room(space: Space) -> None:
     space.replace("rules/a.toml", "[rule.draft]", "[rule.draft]\ndefault = false")
     budget(space, "200B")
