@@ -67,7 +67,7 @@ class Ephemeral:
 
     def is_ours(self, path: str) -> Callable[[Digest], bool]:
         """Whether bytes at `path` are what a build put there, and no work of the user's."""
-        return self._past.places.get(path, set()).__contains__
+        return lambda digest: digest in self._past.published.get(path, ())
 
     def makes(self, path: str) -> bool:
         """An ephemeral rule of today makes what is at `path`, or would for another shard."""

@@ -69,6 +69,11 @@ class Past:
         """Every path at which earlier builds published an output, and the digests that it had there."""
         return self._ask(lambda manifest: manifest.places(self.profile))
 
+    @cached_property
+    def published(self) -> Mapping[str, set[Digest]]:
+        """The same of all profiles, and of every path."""
+        return self._ask(lambda manifest: manifest.published())
+
     def elsewhere(self) -> dict[str, Mapping[ActionId, Result]]:
         """What holds in all other profiles."""
         profiles = self._ask(lambda manifest: manifest.profiles())

@@ -158,6 +158,11 @@ class Manifest:
                        WHERE c.profile <> $1) GROUP BY p.path ORDER BY p.path"""
         return {path: {Digest(digest) for digest in digests} for path, digests in self._fetch(query, profile)}
 
+    def published(self) -> dict[str, set[Digest]]:
+        """Every path at which an output was ever published, under whichever profile, and the digests that it had."""
+        query = "SELECT path, list(DISTINCT digest) FROM recorded.places GROUP BY path"
+        return {path: {Digest(digest) for digest in digests} for path, digests in self._fetch(query)}
+
     def context(self, context: Digest) -> tuple[Part, ...]:
         """The parts that the keys of a rule's actions share, by their digest."""
         query = "SELECT kind, name, value, path FROM recorded.contexts WHERE context = $1 ORDER BY position"

@@ -233,6 +233,17 @@ def test_a_plan_knows_that_another_profile_has_what_is_needed(space: Space) -> N
     assert {one.action.rule: one.fate for one in planned} == {"states": "reuse", "sizes": "restore", "draft": "run"}
 
 
+def test_what_another_profile_put_at_a_shared_place_is_no_work_of_the_user(space: Space) -> None:
+    space.replace("rules/a.toml", "build/{profile}/states/", "build/states/")
+    for profile in ("default", "other", "default"):
+        assert space.build(profile=profile).outcome == "done"
+        space.replace("steps.py", "* scale", "* scale * 2")
+    assert sorted(path.name for path in (space.root / "build/states").iterdir()) == ["0.bin", "1.bin", "2.bin"]
+    space.remove("data/2.txt")
+    assert [space.build(profile=profile).outcome for profile in ("other", "default")] == ["done", "done"]
+    assert sorted(path.name for path in (space.root / "build/states").iterdir()) == ["0.bin", "1.bin"]
+
+
 def test_makers_of_shards_cannot_be_ephemeral(space: Space) -> None:
     space.write("rules/b.toml", '[rule.o]\nshell = "x"\nephemeral = true\noutputs = { o = "o/{shard}" }\n')
     assert space.build().error
