@@ -71,6 +71,11 @@ class Keyed:
     services: tuple[Served, ...]
     key: ActionKey
 
+    @property
+    def reads(self) -> tuple[Bound, ...]:
+        """Its inputs, and those of its services."""
+        return *self.inputs, *(bound for served in self.services for bound in served.inputs)
+
 
 @dataclass(frozen=True)
 class Assessment(Keyed):

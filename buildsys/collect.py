@@ -66,6 +66,10 @@ class Unneeded:
     names: tuple[str, ...]
 
 
+_Found = tuple[list[Unneeded], int]
+"""What goes of one kind, and the bytes of it that stay."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """unneeded: what goes. kept: bytes that stay, by kind. pinned: runs whose state stays."""
@@ -108,17 +112,27 @@ class Collector:
         """What goes and what stays. Changes nothing."""
         pinned = self.pinned()
         needed = self._manifest.needed(keep.runs, pinned)
-        kept: dict[Kind, int] = {}
-        unneeded = [*self._of_store(needed, keep, kept), *self._of_logs(kept)]
-        unneeded += self._of_ephemeral(kept)
-        unneeded += self._of_scratch(keep, kept)
-        unneeded += self._of_replies(needed, keep, kept)
+        found: dict[Kind, _Found] = {
+            "store": self._of_store(needed, keep),
+            "logs": self._of_logs(),
+            "ephemeral": self._of_ephemeral(),
+            "scratch": self._of_scratch(keep),
+            "replies": self._of_replies(needed, keep),
+        }
+        unneeded = [one for going, _ in found.values() for one in going]
+        unneeded += self._remade()
+        return Plan(
+            tuple(one for one in unneeded if one.names),
+            {kind: kept for kind, (_, kept) in found.items()},
+            tuple(pinned),
+        )
+
+    def _remade(self) -> Iterator[Unneeded]:
         for kind, why in _REMADE.items():
             if kind == "frozen" and any(not kept.gone for kept in all_kept(self._state / KEPT)):
                 continue  # a server that runs may yet import what lies there
             found = [str(path) for path in (self._state / kind).glob("*")]
-            unneeded.append(Unneeded(kind, "", why, sum(map(_size, found)), tuple(found)))
-        return Plan(tuple(one for one in unneeded if one.names), kept, tuple(pinned))
+            yield Unneeded(kind, "", why, sum(map(_size, found)), tuple(found))
 
     def collect(self, plan: Plan) -> None:
         """Remove what the plan says. Links go before the objects that they lead to."""
@@ -164,7 +178,8 @@ class Collector:
 
     # ------------------------------------------------------------ kinds
 
-    def _of_store(self, needed: Collection[int], keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+    def _of_store(self, needed: Collection[int], keep: Keep) -> _Found:
+        """Also the links that lead to what goes."""
         sizes = self._store.sizes()
         live: set[Digest] = set()
         dead: dict[RuleName, set[Digest]] = {}
@@ -175,41 +190,43 @@ class Collector:
             else:
                 dead.setdefault(rule, set()).update(objects)
         gone = set(sizes).difference(live)
-        kept["store"] = sum(sizes[digest] for digest in live if digest in sizes)
+        going = []
         told: set[Digest] = set()
         for rule, objects in dead.items():
             mine = (objects & gone) - told
             told |= mine
-            yield _objects(rule, f"results that neither hold now nor did in {_last(keep.runs)}", mine, sizes)
-        yield _objects("", "no result names them", gone - told, sizes)
+            going.append(_objects(rule, f"results that neither hold now nor did in {_last(keep.runs)}", mine, sizes))
+        going.append(_objects("", "no result names them", gone - told, sizes))
         stale = [str(folder) for digest, folder in self._store.linked().items() if digest not in live]
-        yield Unneeded("links", "", "lead to what no result needs", sum(map(_size, stale)), tuple(stale))
+        going.append(Unneeded("links", "", "lead to what no result needs", sum(map(_size, stale)), tuple(stale)))
+        return going, sum(sizes[digest] for digest in live if digest in sizes)
 
-    def _of_logs(self, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+    def _of_logs(self) -> _Found:
         folder, keep_runs = self._state / "logs", self._graph.keeping.keep_logs
         found = [str(log) for log in logs.outdated(folder, keep_runs)]
         size = sum(map(_size, found))
-        kept["logs"] = _size(str(folder)) - size
         why = f"of runs before {_last(keep_runs)}; the newest of each action stays"
-        yield Unneeded("logs", "", why, size, tuple(found))
+        return [Unneeded("logs", "", why, size, tuple(found))], _size(str(folder)) - size
 
-    def _of_ephemeral(self, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+    def _of_ephemeral(self) -> _Found:
         """Those whose readers hold what they made of them; the others would only be made again by the next build."""
         readers = {name: self._readers(name) for name, rule in self._graph.rules.items() if rule.ephemeral}
         read = self._manifest.read_by(list(readers)) if readers else set()
-        going: dict[RuleName, list[Copy]] = {}
-        kept["ephemeral"] = 0
+        free: dict[RuleName, list[Copy]] = {}
+        kept = 0
         for copy in self._ephemeral.copies():
             rule = copy.result.action.rule
             if all((copy.profile, reader, copy.result.key) in read for reader in readers[rule]):
-                going.setdefault(rule, []).append(copy)
+                free.setdefault(rule, []).append(copy)
             else:
-                kept["ephemeral"] += copy.size
-        for rule, copies in going.items():
+                kept += copy.size
+        going = []
+        for rule, copies in free.items():
             named = {copy.result.outputs[0].artifact.path: copy for copy in copies}
             self._copies |= named
             why = "all that reads them is made; made again when it is to be made anew"
-            yield Unneeded("ephemeral", rule, why, sum(copy.size for copy in copies), tuple(named))
+            going.append(Unneeded("ephemeral", rule, why, sum(copy.size for copy in copies), tuple(named)))
+        return going, kept
 
     def _readers(self, ephemeral: RuleName) -> list[str]:
         """The rules that read its outputs; a service is named as well, of which no result tells what it has read."""
@@ -220,32 +237,34 @@ class Collector:
             if any(isinstance(given.source, Ref) and given.source.rule == ephemeral for given in one.inputs)
         ]
 
-    def _of_scratch(self, keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+    def _of_scratch(self, keep: Keep) -> _Found:
         """A folder each: they may be all that is left of hours of work."""
         scratch = Scratch(self._state)
         found = scratch.found()
         last_tried = self._manifest.last_tried() if found else {}
-        kept["scratch"] = 0
+        going, kept = [], 0
         for key, note in found.items():
             run_id, last_key = last_tried.get((note.profile, note.action), (0, key)) if note else (0, key)
             given_up = note is not None and run_id > note.run_id and last_key != key
             paths = [str(path) for path in scratch.paths(key)]
             size = sum(map(_size, paths))
             if keep.scratch and not given_up:
-                kept["scratch"] += size
+                kept += size
                 continue
             age = duration(time.time() - os.stat(paths[0]).st_mtime)
             why = f"last used {age} ago" + ("; it was tried under another key since" if given_up else "")
-            yield Unneeded("scratch", str(note.action) if note else key, why, size, tuple(paths))
+            going.append(Unneeded("scratch", str(note.action) if note else key, why, size, tuple(paths)))
+        return going, kept
 
-    def _of_replies(self, needed: Collection[int], keep: Keep, kept: dict[Kind, int]) -> Iterator[Unneeded]:
+    def _of_replies(self, needed: Collection[int], keep: Keep) -> _Found:
         sizes = replies.sizes(self._state / "replies")
-        kept["replies"] = sum(sizes.values())
-        if not keep.replies:
-            keys = sorted(self._manifest.unneeded_requests(needed) & set(sizes))
-            size = sum(sizes[key] for key in keys)
-            kept["replies"] -= size
-            yield Unneeded("replies", "", "paid for, but no result that stays rests on them", size, tuple(keys))
+        kept = sum(sizes.values())
+        if keep.replies:
+            return [], kept
+        keys = sorted(self._manifest.unneeded_requests(needed) & set(sizes))
+        size = sum(sizes[key] for key in keys)
+        why = "paid for, but no result that stays rests on them"
+        return [Unneeded("replies", "", why, size, tuple(keys))], kept - size
 
 
 def _last(n_runs: int) -> str:

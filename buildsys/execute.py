@@ -169,7 +169,7 @@ class Executor:
     ) -> Executed:
         rule = assessment.prepared.rule
         urls = {served.service.name: self._launcher.launch(served) for served in assessment.services}
-        inputs = [*assessment.inputs, *(bound for served in assessment.services for bound in served.inputs)]
+        inputs = assessment.reads
         # A server may have read files that are not those of its key: nothing it says may be kept.
         seen = [*(seen for bound in inputs for seen in bound.seen), *self._lent(inputs)]
         if moved := self._moved(seen):

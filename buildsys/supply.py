@@ -56,8 +56,7 @@ class Supply:
 
     def lacking(self, assessment: Assessment) -> list[ActionId]:
         """The actions whose ephemeral outputs it reads, and which are nowhere."""
-        bound = [*assessment.inputs, *(one for served in assessment.services for one in served.inputs)]
-        given = [given for one in bound for given in one.given if given.lent]
+        given = [given for bound in assessment.reads for given in bound.given if given.lent]
         return list(dict.fromkeys(one.maker for one in given if one.maker and not self._ephemeral.locate(one)))
 
     def wake(self, action: ActionId, user: ActionId) -> Assessment | None:
