@@ -125,7 +125,7 @@ class Build:
         self._ephemeral = Ephemeral(graph, self._files, self._past)
         budget = graph.keeping.ephemeral_budget
         if budget is not None:
-            room_needed(project, graph, wanted, self._past).refuse()
+            room_needed(project, graph, wanted, options.targets, self._past).refuse()
         self._supply = Supply(graph, wanted, self._frontier, self._assessor, self._ephemeral, budget)
         self._asked_for = frozenset(graph.target(text) for text in options.targets)
         self._forced = frozenset(graph.target(text) for text in options.force)

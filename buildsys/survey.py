@@ -100,9 +100,9 @@ def survey(project: Project, targets: Sequence[str] = (), jobs: int | None = Non
         return Survey(tuple(surveyor.planned.values()), tuple(surveyor.guessed), surveyor.room(), estimated)
 
 
-def room_needed(project: Project, graph: Graph, wanted: Wanted, past: Past) -> Room:
-    """What a build of the wanted actions needs."""
-    surveyor = Surveyor(project, graph, wanted, past)
+def room_needed(project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str], past: Past) -> Room:
+    """What a build of the wanted actions needs. targets: what a user asked for."""
+    surveyor = Surveyor(project, graph, wanted, targets, past)
     surveyor.look()
     return surveyor.room()
 
@@ -119,7 +119,7 @@ def surveyed(project: Project, graph: Graph, wanted: Wanted, targets: Sequence[s
     """A surveyor that has seen all wanted actions. targets: what a user asked for. Raises BuildError like `build`."""
     with closing(Manifest.read(project.state)) as manifest:
         past = Past(lambda question: question(manifest), graph.profile)
-        surveyor = Surveyor(project, graph, wanted, past, targets)
+        surveyor = Surveyor(project, graph, wanted, targets, past)
         surveyor.look()
         yield surveyor
 
@@ -127,7 +127,7 @@ def surveyed(project: Project, graph: Graph, wanted: Wanted, targets: Sequence[s
 class Surveyor:
     """Walks over the wanted actions as a build does. assessor, files, ephemeral: what that has told them."""
 
-    def __init__(self, project: Project, graph: Graph, wanted: Wanted, past: Past, targets: Sequence[str] = ()) -> None:
+    def __init__(self, project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str], past: Past) -> None:
         """targets: what a user asked for, so that it is made again where it is dropped."""
         self.graph = graph
         self._root = project.root

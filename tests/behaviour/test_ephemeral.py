@@ -326,6 +326,16 @@ def test_a_budget_that_is_too_small_is_refused_before_anything_runs(space: Space
     assert space.build().ran == ["draft", *STATES]
 
 
+def test_a_budget_that_is_too_small_for_what_is_asked_for_by_name_is_refused_before_anything_runs(space: Space) -> None:
+    space.build()
+    drop(space)
+    budget(space, "99B")
+    built = space.build("states")
+    assert built.error
+    assert built.error.exit_code == LIMIT
+    assert built.events == []
+
+
 def test_a_budget_that_nothing_needs_now_refuses_nothing(space: Space) -> None:
     space.build()
     budget(space, "1B")
