@@ -357,7 +357,7 @@ def test_what_waits_for_room_has_not_failed_where_another_has(space: Space) -> N
     space.write("broken", "")
     built = space.build()
     assert built.failed == ["states[0]"]
-    assert "room" not in built.errors
+    assert "for ephemeral outputs" not in built.errors
 
 
 def test_what_nothing_needs_any_more_makes_room(space: Space) -> None:
