@@ -229,7 +229,8 @@ class _Play:
         """What was planned is what was done, wherever the plan knew enough to say so.
 
         A shard that comes back, made before of inputs that are not known yet, is taken for a new one; and that stored
-        bytes are damaged, so that what made them wakes dropped outputs, is seen only when they are restored.
+        bytes are damaged, so that what made them wakes dropped outputs, is seen only when they are restored. Of
+        actions with equal keys one runs, and all are planned to.
         """
         guessed = set(planned.guessed)
         fates = {Who(*one.action): one for one in planned.actions}
@@ -238,7 +239,12 @@ class _Play:
         for who, one in fates.items():
             is_back = one.reason == "never built" and who in permits and permits[who].calls == {False}
             is_woken = one.fate == "reuse" and who in permits and True in permits[who].calls
-            if who in seen and not (is_back or is_woken) and not _came_true(one, seen[who], bool(called[who])):
+            is_equal = who in permits and permits[who].has_equals
+            if (
+                who in seen
+                and not (is_back or is_woken or is_equal)
+                and not _came_true(one, seen[who], bool(called[who]))
+            ):
                 raise Mismatch(f"planned to {one.fate} {who} ({one.reason}), and it {seen[who]}")
 
     def _compare_disk(self) -> None:

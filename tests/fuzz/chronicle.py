@@ -17,10 +17,14 @@ from tests.fuzz.world import Rule, World
 
 @dataclass(frozen=True)
 class Permit:
-    """What a build may do with one action: whether its function is called, and how the action may end."""
+    """What a build may do with one action: whether its function is called, and how the action may end.
+
+    has_equals: another action of the build has its key.
+    """
 
     calls: frozenset[bool]
     outcomes: frozenset[str]
+    has_equals: bool = False
 
 
 class Chronicle:
@@ -61,7 +65,8 @@ class Chronicle:
             # Of equal keys one is enough, whichever; and a narrow key that was done may be as good.
             is_sure = action.key.narrow not in self._done_narrow and keys[action.key.wide] == 1
             calls = {True} if is_sure else {True, False}
-            return _permit(calls, *(ended or {"ran", *({"reused", "restored"} if False in calls else ())}))
+            outcomes = ended or {"ran", *({"reused", "restored"} if False in calls else ())}
+            return Permit(frozenset(calls), frozenset(outcomes), keys[action.key.wide] > 1)
         absent = self._absent(action)
         needed = action.made if world.rules[action.who.rule].check else absent
         if all(self._is_sound(made.content) for made in needed):
@@ -118,7 +123,10 @@ class Chronicle:
                 self._placed[profile].setdefault(made.path, set()).add(repr(made.content))
 
     def _called(self, action: Action, *, is_stored: bool) -> None:
-        """Its inputs were read from the store, which what is in the workspace mends; its outputs are there now."""
+        """Its inputs were read from the store, which what is in the workspace mends; its outputs are there now.
+
+        Of ephemeral ones only the listings of folders are.
+        """
         for given in action.given:
             for _, content in given.files if given.is_stored else ():
                 self.stored |= dict.fromkeys(objects_of(content), True)
@@ -128,6 +136,8 @@ class Chronicle:
             self._done_narrow.add(action.key.narrow)
             if is_stored:
                 self.stored |= dict.fromkeys(_objects(action), True)
+            else:
+                self.stored |= {text: True for text in _objects(action) if text.startswith("listing ")}
 
     def _published(self, action: Action, stored_before: set[str], *, anew: bool) -> None:
         """What is in the way is kept, unless it is the build's own; which it may have become in this very build."""
