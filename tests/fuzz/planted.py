@@ -5,7 +5,7 @@ Knows the engine's insides, as a bug does. Where those move, the patch of a bug 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -222,43 +222,33 @@ def dropped_outputs_are_not_made_again() -> AbstractContextManager[object]:
     return mock.patch.object(Supply, "lacking", return_value=[])
 
 
-def an_ephemeral_input_counts_by_its_bytes() -> AbstractContextManager[object]:
-    """They may be others when they are made again."""
-
-    def given(self: Assessor, source: Any, maker: Any, made: Any) -> Any:
-        return replace(give(self, source, maker, made), digest=made.artifact.digest)
-
-    give = Assessor._given
-    return mock.patch.object(Assessor, "_given", given)
-
-
-BUGS: Sequence[Plant] = (
-    an_input_is_not_in_the_key,
-    names_of_inputs_are_not_in_the_key,
-    a_param_is_not_in_the_key,
-    the_type_of_a_param_is_not_in_the_key,
-    names_of_output_files_are_not_in_the_key,
-    helpers_are_not_in_the_key,
-    the_command_is_not_in_the_key,
-    settings_are_in_the_key,
-    comments_are_in_the_key,
-    the_paths_of_inputs_are_in_the_key,
-    an_input_counts_by_the_key_that_made_it,
-    a_file_of_the_same_size_is_the_same,
-    a_missing_object_is_restored_as_nothing,
-    a_damaged_object_is_restored_as_it_is,
-    a_damaged_object_is_read_as_it_is,
-    shards_are_folded_by_letter,
-    outputs_in_place_are_not_looked_at,
-    outputs_are_not_kept,
-    the_past_is_only_the_last_build,
-    nothing_is_tidied,
-    edited_outputs_are_overwritten,
-    failed_checks_hold_nothing_back,
-    a_changed_check_is_not_asked,
-    what_failed_holds_nobody_up,
-    a_plan_knows_no_store,
-    a_plan_forgets_early_cutoff,
-    dropped_outputs_are_not_made_again,
-    an_ephemeral_input_counts_by_its_bytes,
-)
+BUGS: Mapping[Plant, int] = {
+    an_input_is_not_in_the_key: 12,
+    names_of_inputs_are_not_in_the_key: 18,
+    a_param_is_not_in_the_key: 10,
+    the_type_of_a_param_is_not_in_the_key: 39,
+    names_of_output_files_are_not_in_the_key: 2,
+    helpers_are_not_in_the_key: 13,
+    the_command_is_not_in_the_key: 36,
+    settings_are_in_the_key: 23,
+    comments_are_in_the_key: 12,
+    the_paths_of_inputs_are_in_the_key: 1,
+    an_input_counts_by_the_key_that_made_it: 12,
+    a_file_of_the_same_size_is_the_same: 17,
+    a_missing_object_is_restored_as_nothing: 8,
+    a_damaged_object_is_restored_as_it_is: 13,
+    a_damaged_object_is_read_as_it_is: 10,
+    shards_are_folded_by_letter: 13,
+    outputs_in_place_are_not_looked_at: 1,
+    outputs_are_not_kept: 1,
+    the_past_is_only_the_last_build: 2,
+    nothing_is_tidied: 1,
+    edited_outputs_are_overwritten: 1,
+    failed_checks_hold_nothing_back: 47,
+    a_changed_check_is_not_asked: 47,
+    what_failed_holds_nobody_up: 9,
+    a_plan_knows_no_store: 1,
+    a_plan_forgets_early_cutoff: 12,
+    dropped_outputs_are_not_made_again: 30,
+}
+"""Bug -> the first graph that is tried: the first of all to show it, until the generator changes."""
