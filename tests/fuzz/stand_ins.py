@@ -179,6 +179,9 @@ class MemoryManifest:
         taken = {made.artifact.path for hold in others for made in hold.outputs}
         return {path: digests for path, digests in self._places.get(profile, {}).items() if path not in taken}
 
+    def published(self) -> dict[str, set[Digest]]:
+        return {path: digests for places in self._places.values() for path, digests in places.items()}
+
     def profiles(self) -> list[str]:
         return sorted({profile for profile, _ in self._holds})
 
