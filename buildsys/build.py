@@ -196,6 +196,8 @@ class Build:
     def _go_on(self) -> bool:
         """Nothing runs: settle what waits for room, or rests and was not needed. True where something runs then."""
         self._admit()
+        if not self._n_busy and (admitted := self._supply.admitted(last=True)):
+            self._take_up_again([admitted.action])
         self._begin()
         if self._n_busy:
             return True

@@ -98,7 +98,11 @@ class Ephemeral:
         """Bytes that an action's outputs take: as they were last time, else the mean of its rule's, None if unknown."""
         if known := self._past.newest.get(action):
             return Copy("", known).size
-        sizes = list(self._sizes(action.rule))
+        return self.mean_size(action.rule)
+
+    def mean_size(self, rule: RuleName) -> int | None:
+        """Bytes that the outputs of a rule's action take, None if unknown."""
+        sizes = list(self._sizes(rule))
         return sum(sizes) // len(sizes) if sizes else None
 
     def size_together(self, actions: Iterable[ActionId]) -> int:

@@ -40,7 +40,7 @@ class Supply:
         self._waiting: dict[ActionId, tuple[Assessment, set[ActionId]]] = {}
         self._reserved: dict[ActionId, int] = {}
         self._to_run: set[ActionId] = set()
-        self._refused: deque[Assessment] = deque()
+        self._refused: dict[RuleName, deque[Assessment]] = {rule: deque() for rule in reversed(list(wanted.shards))}
 
     # ------------------------------------------------------------ rest and demand
 
@@ -99,33 +99,53 @@ class Supply:
         self._to_run.add(assessment.action)
         if self._budget is None or not assessment.prepared.rule.ephemeral or assessment.action in self._reserved:
             return True
-        if self._refused or not self._reserve(assessment):
-            self._refused.append(assessment)
+        refused = self._refused[assessment.action.rule]
+        if refused or not self._reserve(assessment):
+            refused.append(assessment)
             return False
         return True
 
-    def admitted(self) -> Assessment | None:
-        """The one that was refused first, where there is room for it by now."""
-        if self._refused and self._reserve(self._refused[0]):
-            return self._refused.popleft()
+    def admitted(self, *, last: bool = False) -> Assessment | None:
+        """One that was refused and that there is room for by now, of the rule that is furthest downstream.
+
+        last: nothing runs that could make room.
+        """
+        for refused in self._refused.values():
+            if refused and self._reserve(refused[0], last=last):
+                return refused.popleft()
         return None
+
+    def _spare(self, rule: RuleName) -> int:
+        """Bytes to be left for what is made of its outputs and is ephemeral too: until that is there, these can't go.
+
+        Without it, a rule that has many shards takes all room, and no user of them gets any.
+        """
+        users = [user for user in self._users_of(rule) if self._graph.rules[user].ephemeral]
+        return max(((self._ephemeral.mean_size(user) or 0) + self._spare(user) for user in users), default=0)
 
     def refused(self) -> list[Assessment]:
         """Those that there is no room for, and are not kept any longer."""
-        refused, self._refused = self._refused, deque()
-        return list(refused)
+        refused = [one for of_rule in self._refused.values() for one in of_rule]
+        for of_rule in self._refused.values():
+            of_rule.clear()
+        return refused
 
-    def _reserve(self, assessment: Assessment) -> bool:
-        """Reserve room for what it makes; of a rule whose sizes nobody knows yet, one action at a time."""
+    def _reserve(self, assessment: Assessment, *, last: bool = False) -> bool:
+        """Reserve room for what it makes; of a rule whose sizes nobody knows yet, one action at a time.
+
+        last: or else it fails. So no room is spared for what will read it, and what may yet turn out to be needed goes,
+        too: it can be made again.
+        """
         assert self._budget is not None
         action = assessment.action
         size = self._ephemeral.size_of(action)
+        spare = 0 if last else self._spare(action.rule)
         if size is None and any(other.rule == action.rule for other in self._reserved):
             return False
         copies = [copy for copy in self._ephemeral.copies() if not self._is_replaced(copy, action)]
-        excess = sum(copy.size for copy in copies) + sum(self._reserved.values()) + (size or 0) - self._budget
+        excess = sum(copy.size for copy in copies) + sum(self._reserved.values()) + (size or 0) + spare - self._budget
         for copy in copies:
-            if excess > 0 and not self._is_needed(copy):
+            if excess > 0 and not self._is_needed(copy, last=last):
                 excess -= self._ephemeral.drop(copy)
         if excess > 0:
             return False
@@ -146,11 +166,15 @@ class Supply:
         needed = sum(copy.size for copy in copies) + (self._ephemeral.size_of(assessment.action) or 0)
         return budget_exceeded(str(assessment.action), needed, self._budget or 0)
 
-    def _is_needed(self, copy: Copy) -> bool:
-        """Something of this build may still read it, under this profile or because it has the same key there."""
+    def _is_needed(self, copy: Copy, *, last: bool) -> bool:
+        """Something of this build may still read it, under this profile or because it has the same key there.
+
+        last: what is not known to be needed is not.
+        """
         action, key = copy.result.action, copy.result.key
         mine = copy.profile == self._graph.profile
-        if mine and action in self._wanted and action not in self._to_run and self._assessor.key_of(action) is None:
+        is_known = last or action in self._to_run or self._assessor.key_of(action) is not None
+        if mine and action in self._wanted and not is_known:
             return True
         same = [one for one in self._frontier.actions(action.rule) if self._assessor.key_of(one) == key]
         return any(self._has_users(one) for one in same)

@@ -379,6 +379,35 @@ def test_the_oldest_of_another_profile_makes_room(space: Space) -> None:
     assert space.build().ran == []
 
 
+def test_a_chain_has_room_for_its_next_link(space: Space) -> None:
+    """Also while nobody knows how much that takes, and where all that is made first would fit."""
+    space.write(
+        "rules/a.toml",
+        RULES.split("[rule.sizes]")[0]
+        + """
+[rule.more]
+each      = { shard = "@states[*]" }
+shell     = "cp {inputs.x} {outputs.y}"
+inputs    = { x = "@states" }
+outputs   = { y = "build/{profile}/more/{shard}" }
+ephemeral = true
+
+[rule.sizes]
+each    = { shard = "@states[*]" }
+run     = "steps.py::sizes"
+inputs  = { states = "@more" }
+outputs = { sizes = "build/{profile}/sizes/{shard}.txt" }
+""",
+    )
+    for n in range(3, 6):
+        space.write(f"data/{n}.txt", "c" * (10 + n))
+    budget(space, "350B")
+    for _ in range(2):
+        built = space.build(jobs=4)
+        assert (built.errors, built.outcome, len(built.ran)) == ("", "done", 18)
+        space.replace("steps.py", "print(", "print(1, ")
+
+
 def test_one_whose_source_moved_needs_room_once(space: Space) -> None:
     budget(space, "300B")
     again = "if not os.path.exists('once'):\n        open('once', 'w'); open('data/1.txt', 'w').write('c' * 10)"
