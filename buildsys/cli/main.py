@@ -11,7 +11,7 @@ import sys
 import click
 
 from buildsys.cli.group import COMMANDS, buildsys
-from buildsys.cli.signals import heed_signals
+from buildsys.cli.signals import heed_no_more, heed_signals
 from buildsys.errors import FAILED, INTERRUPTED, BuildError, nearest, refused
 from buildsys.terminal import error_lines, show
 
@@ -19,7 +19,11 @@ from buildsys.terminal import error_lines, show
 def main() -> None:
     """The entry point. Never returns."""
     heed_signals()
-    code = _code()
+    try:
+        code = _code()
+    except KeyboardInterrupt:  # one more, while the first was told
+        code = INTERRUPTED
+    heed_no_more()
     try:
         sys.stdout.flush()
     except BrokenPipeError:

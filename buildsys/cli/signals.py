@@ -17,5 +17,11 @@ def heed_signals() -> None:
             signal.signal(number, _raise)
 
 
+def heed_no_more() -> None:
+    """The program is about to end with the code it has: a signal that comes now changes nothing."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _raise(number: int, frame: FrameType | None) -> None:
     raise Terminated

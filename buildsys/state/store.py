@@ -46,6 +46,7 @@ class Store:
         """state: the project's `.buildsys` folder. link_above: bytes from which files are linked, not copied."""
         self._objects = Objects(Path(os.path.abspath(state)) / "store", link_above)
         self._links = state / "links"
+        self._measured: dict[Digest, tuple[Entry, ...]] = {}
         self._linking = threading.Lock()
 
     def put(self, path: Path) -> Artifact:
@@ -65,7 +66,7 @@ class Store:
         return artifact
 
     def measure(self, path: Path) -> Artifact:
-        """The same for what is not kept: bytes of its own at `path`, read once. Of a folder the listing is kept."""
+        """The same for what is not kept: bytes of its own at `path`, read once."""
         if not _is_plain(path):
             copy = path.with_name(f".{path.name}.plain")
             if path.is_dir():
@@ -76,7 +77,7 @@ class Store:
             os.rename(copy, path)
         artifact, listing = _read(path, _digest_and_size)
         if artifact.tree:
-            self._objects.put_bytes(artifact.digest, listing)
+            self._measured[artifact.digest] = entries_of(listing)
         return artifact
 
     def heal(self, artifact: Artifact, path: Path) -> bool:
@@ -162,7 +163,9 @@ class Store:
             self._objects.moved(artifact.digest)
 
     def listing(self, digest: Digest) -> tuple[Entry, ...]:
-        """The files of a stored folder. Raises Damaged."""
+        """The files of a stored or measured folder. Raises Damaged."""
+        if digest in self._measured:
+            return self._measured[digest]
         content = self._objects.read(digest)
         if digest_folder(content) != digest:
             raise self._objects.dropped(digest)
