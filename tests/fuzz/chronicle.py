@@ -123,10 +123,7 @@ class Chronicle:
                 self._placed[profile].setdefault(made.path, set()).add(repr(made.content))
 
     def _called(self, action: Action, *, is_stored: bool) -> None:
-        """Its inputs were read from the store, which what is in the workspace mends; its outputs are there now.
-
-        Of ephemeral ones only the listings of folders are.
-        """
+        """Its inputs were read from the store, which what is in the workspace mends; its outputs are there now."""
         for given in action.given:
             for _, content in given.files if given.is_stored else ():
                 self.stored |= dict.fromkeys(objects_of(content), True)
@@ -136,8 +133,6 @@ class Chronicle:
             self._done_narrow.add(action.key.narrow)
             if is_stored:
                 self.stored |= dict.fromkeys(_objects(action), True)
-            else:
-                self.stored |= {text: True for text in _objects(action) if text.startswith("listing ")}
 
     def _published(self, action: Action, stored_before: set[str], *, anew: bool) -> None:
         """What is in the way is kept, unless it is the build's own; which it may have become in this very build."""
