@@ -284,7 +284,7 @@ class Assessor:
         else:
             result = self.placed(result, one.action)
             where = self.where(one.prepared.rule, result.outputs)
-            decision = decide(result, where, ())
+            decision = decide(result, where, (), holds=self._holds(one))
         return Assessment(
             action=one.action,
             prepared=one.prepared,

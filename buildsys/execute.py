@@ -37,6 +37,9 @@ from buildsys.state.scratch import Note, Scratch
 from buildsys.state.store import Damaged, Store
 
 _LAST_LINES = 25
+_MISSING = (
+    "install what the script imports for the interpreter that runs it: buildsys' own unless the rule has `python`"
+)
 _LONGEST_SUMMARY = 80
 
 
@@ -346,6 +349,7 @@ class Executor:
             result.error or f"it ended with {result.exit}",
             excerpt=result.traceback or last_lines(call.log, _LAST_LINES),
             facts=[("log", self._relative(call.log).as_posix())],
+            hint=_MISSING if (result.error or "").startswith("ModuleNotFoundError") else "",
         )
         return Executed(error=_failed(call.assessment, error), usage=usage)
 

@@ -89,6 +89,7 @@ def status(here: Here, names: tuple[str, ...], as_json: bool) -> None:
     else:
         width = max([14, *(len(one.name) for one in found)])
         show([_line(one, width) for one in found], sys.stdout)
+        show([] if found else [[Span("no rule file declares a service")]], sys.stderr)
 
 
 def _as_json(one: Standing) -> dict[str, object]:

@@ -5,7 +5,8 @@ Knows no file and no database: whoever asks says what was found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from buildsys.model import Decision, Part, Result
@@ -15,10 +16,10 @@ Where = Literal["workspace", "store", "dropped", "nowhere"]
 may be, else some are lost."""
 
 
-def decide(result: Result | None, where: Where, changes: Sequence[str]) -> Decision:
+def decide(result: Result | None, where: Where, changes: Sequence[str], *, holds: bool = False) -> Decision:
     """Reuse what is in place, restore what the store has, run the rest.
 
-    result: what the action's key made, if ever.
+    result: what the action's key made, if ever. holds: it held before this build, so its outputs were in place.
     changes: how the key differs from that of the last result (see `differences`).
     """
     if result is None:
@@ -26,7 +27,8 @@ def decide(result: Result | None, where: Where, changes: Sequence[str]) -> Decis
     if where == "workspace":
         return Decision("reuse", "up to date")
     if where == "store":
-        return Decision("restore", "made before under the same key")
+        reason = "its outputs are gone or were changed" if holds else "made before under the same key"
+        return Decision("restore", reason)
     if where == "dropped":
         return Decision("reuse", "up to date; its outputs are dropped")
     return Decision("run", "its outputs are neither in place nor in the store")
@@ -42,8 +44,7 @@ def reason_of(changes: Sequence[str]) -> str:
 
 def differences(old: Sequence[Part], new: Sequence[Part]) -> list[str]:
     """What differs between two keys, each as one line; the most telling first."""
-    before = {_identity(part): part for part in old}
-    after = {_identity(part): part for part in new}
+    before, after = _things(old), _things(new)
     changed = [one for one in dict.fromkeys([*after, *before]) if _value(before.get(one)) != _value(after.get(one))]
     changed.sort(key=lambda one: _ORDER.index(one[0]) if one[0] in _ORDER else len(_ORDER))
     return [_line(before.get(one), after.get(one)) for one in changed]
@@ -52,9 +53,18 @@ def differences(old: Sequence[Part], new: Sequence[Part]) -> list[str]:
 _ORDER = ("rule", "code", "param", "input", "identity", "service", "env", "output", "version", "python", "format")
 
 
-def _identity(part: Part) -> tuple[str, ...]:
-    """What makes two parts the same thing in two keys; of the files in one input role each is a thing of its own."""
-    return (part.group, part.name, part.path) if part.group == "input" else (part.group, part.name)
+def _things(parts: Iterable[Part]) -> dict[tuple[str, str, str, int], Part]:
+    """Each part by what makes it the same thing in two keys.
+
+    A file of an input role is one by its name, which is what code sees of its path; of several with one name, in order.
+    """
+    found: dict[tuple[str, str, str, int], Part] = {}
+    n_alike: Counter[tuple[str, str, str]] = Counter()
+    for part in parts:
+        thing = (part.group, part.name, part.path.rpartition("/")[2] if part.group == "input" else "")
+        found[*thing, n_alike[thing]] = part
+        n_alike[thing] += 1
+    return found
 
 
 def _value(part: Part | None) -> str | None:

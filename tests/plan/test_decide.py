@@ -159,3 +159,23 @@ def test_differences_of_one_group_keep_their_order_and_what_is_gone_comes_last()
     old = [Part("param", name, "1") for name in "dab"]
     new = [Part("param", name, "2") for name in "bca"]
     assert [line.split()[1] for line in differences(old, new)] == ["b", "c", "a", "d"]
+
+
+def test_an_input_of_another_folder_is_the_same_thing_as_code_sees_only_its_name() -> None:
+    old = [
+        Part("input", "tokens", digest, f"build/sampled/tokens/{n}.parquet") for n, digest in enumerate(("d0", "d1"))
+    ]
+    new = [
+        Part("input", "tokens", digest, f"build/default/tokens/{n}.parquet") for n, digest in enumerate(("d0", "d2"))
+    ]
+    assert differences(old, new) == ["input tokens changed (build/a/tokens/1.parquet)"]
+
+
+def test_of_inputs_with_one_name_each_is_a_thing_of_its_own() -> None:
+    old = [Part("input", "all", digest, f"data/{n}/x.txt") for n, digest in enumerate(("d0", "d1", "d2"))]
+    new = [Part("input", "all", digest, f"data/{n}/x.txt") for n, digest in enumerate(("d0", "d3", "d2"))]
+    assert differences(old, new) == ["input all changed (data/1/x.txt)"]
+
+
+def test_what_held_is_restored_because_it_is_gone() -> None:
+    assert decide(RESULT, "store", [], holds=True).reason == "its outputs are gone or were changed"
