@@ -168,7 +168,7 @@ def test_an_input_of_another_folder_is_the_same_thing_as_code_sees_only_its_name
     new = [
         Part("input", "tokens", digest, f"build/default/tokens/{n}.parquet") for n, digest in enumerate(("d0", "d2"))
     ]
-    assert differences(old, new) == ["input tokens changed (build/a/tokens/1.parquet)"]
+    assert differences(old, new) == ["input tokens changed (build/default/tokens/1.parquet)"]
 
 
 def test_of_inputs_with_one_name_each_is_a_thing_of_its_own() -> None:
