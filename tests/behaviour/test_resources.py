@@ -10,6 +10,7 @@ import pytest
 
 from buildsys.errors import USAGE
 from buildsys.run import machine
+from buildsys.run.workers import Workers
 from tests.behaviour.conftest import Space
 from tests.chat.server import ChatServer
 
@@ -148,6 +149,7 @@ def test_an_idle_worker_leaves_where_another_rule_is_given_what_it_keeps(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     monkeypatch.setattr(machine, "memory", lambda: 1_000_000_000)
+    monkeypatch.setattr(Workers, "retire", lambda workers, group: None)  # its rule is done, which is another reason
     first = GPUS.replace("gpu = 1", takes)
     then = first.replace("seen]", "after]").replace("seen.py::seen", "after.py::after").replace("seen/", "after/")
     gpus.write("rules/r.toml", first + then.replace('i = "data/{shard}.txt"', 'i = "@seen"'))
