@@ -23,7 +23,8 @@ def main() -> None:
         code = _code()
     except KeyboardInterrupt:  # one more, while the first was told
         code = INTERRUPTED
-    heed_no_more()
+    if code == INTERRUPTED:
+        heed_no_more()
     try:
         sys.stdout.flush()
     except BrokenPipeError:
