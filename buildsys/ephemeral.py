@@ -94,6 +94,10 @@ class Ephemeral:
                 freed += made.artifact.size
         return freed
 
+    def is_known(self, action: ActionId) -> bool:
+        """It made its outputs before, so that their size is known."""
+        return action in self._past.newest
+
     def size_of(self, action: ActionId) -> int | None:
         """Bytes that an action's outputs take: as they were last time, else the mean of its rule's, None if unknown."""
         if known := self._past.newest.get(action):
@@ -104,6 +108,10 @@ class Ephemeral:
         """Bytes that the outputs of a rule's action take, None if unknown."""
         sizes = list(self._sizes(rule))
         return sum(sizes) // len(sizes) if sizes else None
+
+    def largest_size(self, rule: RuleName) -> int | None:
+        """Bytes that the outputs of a rule's largest action take, None if unknown."""
+        return max(self._sizes(rule), default=None)
 
     def size_together(self, actions: Iterable[ActionId]) -> int:
         """The same of several: those of one key are there once, and what is unknown counts as nothing."""

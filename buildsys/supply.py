@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from buildsys.assess import Assessment, Assessor
 from buildsys.ephemeral import Copy, Ephemeral, budget_exceeded
@@ -15,6 +16,8 @@ from buildsys.errors import BuildError
 from buildsys.model import NO_SHARD, ActionId, Decision, Made, Result, RuleName
 from buildsys.plan.frontier import Frontier
 from buildsys.spec.graph import Graph, Wanted
+
+_MARGIN: Final = 2
 
 
 class Supply:
@@ -121,7 +124,7 @@ class Supply:
         Without it, a rule that has many shards takes all room, and no user of them gets any.
         """
         users = [user for user in self._users_of(rule) if self._graph.rules[user].ephemeral]
-        return max(((self._ephemeral.mean_size(user) or 0) + self._spare(user) for user in users), default=0)
+        return max(((self._ephemeral.largest_size(user) or 0) + self._spare(user) for user in users), default=0)
 
     def refused(self) -> list[Assessment]:
         """Those that there is no room for, and are not kept any longer."""
@@ -138,7 +141,7 @@ class Supply:
         """
         assert self._budget is not None
         action = assessment.action
-        size = self._ephemeral.size_of(action)
+        size = self._expected(action, last=last)
         spare = 0 if last else self._spare(action.rule)
         if size is None and any(other.rule == action.rule for other in self._reserved):
             return False
@@ -151,6 +154,17 @@ class Supply:
             return False
         self._reserved[action] = size or 0
         return True
+
+    def _expected(self, action: ActionId, *, last: bool) -> int | None:
+        """Bytes to reserve for what an action makes, None if nothing is known of its rule.
+
+        For one that was never made this is twice the largest of its rule: two that came out larger than was thought
+        could keep each other from ever being read. last: then it is what such outputs mostly take.
+        """
+        if last or self._ephemeral.is_known(action):
+            return self._ephemeral.size_of(action)
+        largest = self._ephemeral.largest_size(action.rule)
+        return None if largest is None else _MARGIN * largest
 
     def _is_replaced(self, copy: Copy, action: ActionId) -> bool:
         """It lies where the action's outputs will, or did under another name of theirs."""

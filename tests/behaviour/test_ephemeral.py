@@ -401,9 +401,9 @@ outputs = { sizes = "build/{profile}/sizes/{shard}.txt" }
     )
     for n in range(3, 6):
         space.write(f"data/{n}.txt", "c" * (10 + n))
-    budget(space, "450B")
+    budget(space, "350B")
     for _ in range(2):
-        built = space.build(jobs=2)
+        built = space.build(jobs=4)
         assert (built.errors, built.outcome, len(built.ran)) == ("", "done", 18)
         space.replace("steps.py", "print(", "print(1, ")
 
