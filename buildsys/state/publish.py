@@ -45,9 +45,7 @@ def publish(files: Files, staged: Path, path: str, *, ours: Callable[[Digest], b
     if before is not None and expendable and _is_same(before, old):
         disk.remove(old)
         return ""
-    kept = _free_name(target)
-    os.rename(old, kept)
-    return path.rstrip("/").removesuffix(target.name) + kept.name
+    return _keep(old, target, path)
 
 
 def set_aside(files: Files, path: str, *, ours: Callable[[Digest], bool]) -> str:
@@ -58,9 +56,7 @@ def set_aside(files: Files, path: str, *, ours: Callable[[Digest], bool]) -> str
     if (seen := _look(files, path)) and ours(seen.digest):
         disk.remove(target)
         return ""
-    kept = _free_name(target)
-    os.rename(target, kept)
-    return path.rstrip("/").removesuffix(target.name) + kept.name
+    return _keep(target, target, path)
 
 
 def remove(files: Files, path: str, *, ours: Callable[[Digest], bool]) -> bool:
@@ -142,6 +138,13 @@ def _is_same(before: Seen, now_at: Path) -> bool:
     except (BuildError, OSError):
         return False
     return (found.st_size, found.st_mtime_ns, found.st_ino) == (before.size, before.stat.mtime_ns, before.stat.inode)
+
+
+def _keep(old: Path, target: Path, path: str) -> str:
+    """Move what was at `path`, and is at `old` now, beside `target` under a free name; gives the path of that."""
+    kept = _free_name(target)
+    os.rename(old, kept)
+    return path.rstrip("/").removesuffix(target.name) + kept.name
 
 
 def _free_name(target: Path) -> Path:

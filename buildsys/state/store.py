@@ -59,22 +59,13 @@ class Store:
         is_plain = _is_plain(path)  # asked first: putting an object anew may take the second name from it
         artifact = self._keep(path)
         if not is_plain:
-            copy = path.with_name(f".{path.name}.plain")
-            self.get(artifact, copy)
-            remove(path)
-            os.rename(copy, path)
+            _replace(path, lambda copy: self.get(artifact, copy))
         return artifact
 
     def measure(self, path: Path) -> Artifact:
         """The same for what is not kept: bytes of its own at `path`, read once."""
         if not _is_plain(path):
-            copy = path.with_name(f".{path.name}.plain")
-            if path.is_dir():
-                shutil.copytree(path, copy)
-            else:
-                shutil.copy(path, copy)
-            remove(path)
-            os.rename(copy, path)
+            _replace(path, lambda copy: (shutil.copytree if path.is_dir() else shutil.copy)(path, copy))
         artifact, listing = _read(path, _digest_and_size)
         if artifact.tree:
             self._measured[artifact.digest] = entries_of(listing)
@@ -270,6 +261,14 @@ def _digests(entries: Iterable[Entry]) -> list[Digest]:
 
 def _is_same(one: Artifact, other: Artifact) -> bool:
     return (one.digest, one.tree) == (other.digest, other.tree)
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
+    """Put at `path` what `write` writes at the name beside it that it is given."""
+    copy = path.with_name(f".{path.name}.plain")
+    write(copy)
+    remove(path)
+    os.rename(copy, path)
 
 
 def _is_plain(path: Path) -> bool:
