@@ -51,11 +51,14 @@ def play_seeds(seeds: Iterable[int]) -> Tally:
 
 def play_all(seeds: range, processes: int) -> Iterator[Tally]:
     """The same in several processes, batch by batch as they are done. A case that hangs fails."""
-    batches = [seeds[n : n + _BATCH] for n in range(0, len(seeds), _BATCH)]
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, spawn, _alarmed, max_tasks_per_child=_BATCHES_A_PROCESS) as pool:
-        for done in as_completed([pool.submit(_play_batch, batch) for batch in batches]):
-            yield done.result()
+    # Not `max_tasks_per_child`: in Python 3.11 the pool waits for ever once all its processes have had theirs.
+    n_at_once = _BATCH * _BATCHES_A_PROCESS * processes
+    for some in (seeds[n : n + n_at_once] for n in range(0, len(seeds), n_at_once)):
+        with ProcessPoolExecutor(processes, spawn, _alarmed) as pool:
+            batches = (some[n : n + _BATCH] for n in range(0, len(some), _BATCH))
+            for done in as_completed([pool.submit(_play_batch, batch) for batch in batches]):
+                yield done.result()
 
 
 def smallest(case: Case) -> Case:
