@@ -298,6 +298,33 @@ class Usage:
     requests_reused: int = 0
 
 
+@dataclass(frozen=True)
+class Trace:
+    """The code that a run used, in names that edits elsewhere don't change; all of it since the fork of its worker.
+
+    modules: first-party files that were imported, or run as scripts; paths as in the slice. functions: those whose
+    bodies began to run, as "path:qualified.name", with "#2" ... for the second of that name in its file.
+    unseen: why code may have run that is not told of here, for people; empty where nothing was: only then can it narrow.
+    """
+
+    modules: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+    unseen: tuple[str, ...] = ()
+
+
+class Discovered(NamedTuple):
+    """One thing that a run asked of the machine and that no rule declares: an input that was found out.
+
+    kind: "file" (opened), "folder" (listed), "exists" (asked for, or looked at), "variable".
+    name: project-relative path with `/`, else absolute; the variable's name. value: what the answer was, as a digest
+    or a word; "" for what is not there. It is compared, never read.
+    """
+
+    kind: Literal["file", "folder", "exists", "variable"]
+    name: str
+    value: str
+
+
 Outcome = Literal["ran", "reused", "restored", "failed", "skipped", "blocked", "cancelled"]
 OUTCOMES: tuple[Outcome, ...] = ("ran", "reused", "restored", "failed", "skipped", "blocked", "cancelled")
 
