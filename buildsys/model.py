@@ -304,7 +304,7 @@ class Trace:
 
     modules: first-party files that were imported, or run as scripts; paths as in the slice. functions: those whose
     bodies began to run, as "path:qualified.name", with "#2" ... for the second of that name in its file.
-    unseen: why code may have run that is not told of here, for people; empty where nothing was: only then can it narrow.
+    unseen: why code may have run that is not told of here, for people; empty where none did: only then can it narrow.
     """
 
     modules: frozenset[str] = frozenset()
