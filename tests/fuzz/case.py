@@ -24,10 +24,11 @@ from buildsys.model import ActionFinished, ActionStarted, Event
 from buildsys.project import Project
 from buildsys.request import Request, Variation
 from buildsys.state.stamp import current
-from buildsys.survey import Planned, Survey, survey
+from buildsys.survey import survey
 from tests.fuzz import model
-from tests.fuzz.chronicle import Chronicle, Permit
+from tests.fuzz.chronicle import Chronicle
 from tests.fuzz.edits import SOURCE_EDITS
+from tests.fuzz.foretold import Foretold
 from tests.fuzz.generate import other_value, random_world, without_rules
 from tests.fuzz.model import Who
 from tests.fuzz.stand_ins import in_process
@@ -184,7 +185,8 @@ class _Play:
                     f"{who} {seen[who]}, called {called[who]} times; "
                     f"permitted: {sorted(permit.outcomes)}, called: {sorted(permit.calls)}"
                 )
-        self._compare_plan(planned, permits, seen, called)
+        if flaw := Foretold(world, planned, seen, called).flaw(permits):
+            raise Mismatch(flaw)
         self.past.take(asked.profile, world, clean, seen, called)
         if not asked.target and all(outcome in _GOOD for outcome in seen.values()):
             self.past.tidied(asked.profile, world, clean)
@@ -222,30 +224,6 @@ class _Play:
             self.played += Played(n_builds=1, n_refused=1)
         else:
             raise Mismatch("a source is missing, and yet it was built")
-
-    def _compare_plan(
-        self, planned: Survey, permits: Mapping[Who, Permit], seen: Mapping[Who, str], called: Counter[Who]
-    ) -> None:
-        """What was planned is what was done, wherever the plan knew enough to say so.
-
-        A shard that comes back, made before of inputs that are not known yet, is taken for a new one; and that stored
-        bytes are damaged, so that what made them wakes dropped outputs, is seen only when they are restored. Of
-        actions with equal keys one runs, and all are planned to.
-        """
-        guessed = set(planned.guessed)
-        fates = {Who(*one.action): one for one in planned.actions}
-        if missing := {who for who in fates.keys() ^ seen.keys() if who.rule not in guessed}:
-            raise Mismatch(f"the plan has other actions: {sorted(map(str, missing))}")
-        for who, one in fates.items():
-            is_back = one.reason == "never built" and who in permits and permits[who].calls == {False}
-            is_woken = one.fate == "reuse" and who in permits and True in permits[who].calls
-            is_equal = who in permits and permits[who].has_equals
-            if (
-                who in seen
-                and not (is_back or is_woken or is_equal)
-                and not _came_true(one, seen[who], bool(called[who]))
-            ):
-                raise Mismatch(f"planned to {one.fate} {who} ({one.reason}), and it {seen[who]}")
 
     def _compare_disk(self) -> None:
         folder = self.root / "build"
@@ -286,20 +264,6 @@ class _Play:
 def _scratch() -> str | None:
     """In memory, where there is such a file system: thousands of small files are made and removed."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
-def _came_true(planned: Planned, outcome: str, called: bool) -> bool:
-    match planned.fate:
-        case "run":
-            return called or outcome == "skipped"  # what it waits for may have failed
-        case "reuse":
-            return outcome == "reused"
-        case "restore":
-            return outcome in ("restored", "ran")  # the bytes are looked at when they are restored
-        case "blocked" | "skipped":
-            return outcome == planned.fate
-        case _:
-            return True
 
 
 # ---------------------------------------------------------------- what is done to outputs and to the store

@@ -19,12 +19,12 @@ from tests.fuzz.world import Rule, World
 class Permit:
     """What a build may do with one action: whether its function is called, and how the action may end.
 
-    has_equals: another action of the build has its key.
+    is_luck: which it is depends on what comes first: another action of the build has its key, or makes what it lost.
     """
 
     calls: frozenset[bool]
     outcomes: frozenset[str]
-    has_equals: bool = False
+    is_luck: bool = False
 
 
 class Chronicle:
@@ -74,7 +74,7 @@ class Chronicle:
         # Stored bytes were lost. Where another action makes the same, it depends on which of them comes first.
         is_shared = any(makers[text] > 1 for made in action.made for text in objects_of(made.content))
         if is_shared or needed is not absent:
-            return _permit({True, False}, *(ended or {"ran", "restored", "reused"}))
+            return Permit(frozenset({True, False}), frozenset(ended or {"ran", "restored", "reused"}), is_shared)
         return _permit({True}, *(ended or {"ran"}))
 
     def _permit_dropped(
