@@ -177,3 +177,9 @@ class _Sources:
 
     def sources(self, folder: str) -> Sequence[str]:
         return [path for path in self._tree.sources(folder) if not any(made.fullmatch(path) for made in self._made)]
+
+    def elsewhere(self, name: str) -> Sequence[str]:
+        return self._tree.elsewhere(name)
+
+    def behind(self, name: str) -> Sequence[str]:
+        return self._tree.behind(name)

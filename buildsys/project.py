@@ -135,6 +135,13 @@ class SourceTree:
             self._listed[folder] = sorted(self._below(folder, top=True))
         return self._listed[folder]
 
+    def elsewhere(self, name: str) -> Sequence[str]:
+        """What is installed as editable depends on the interpreter; see `prepare`."""
+        return ()
+
+    def behind(self, name: str) -> Sequence[str]:
+        return ()
+
     def _below(self, folder: str, *, top: bool = False) -> Iterator[str]:
         try:
             names = self._looks.names(folder)

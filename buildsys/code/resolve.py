@@ -14,13 +14,29 @@ from buildsys.code.parse import Broken, Import, Module, parse
 
 
 class Tree(Protocol):
-    """The files of a project, by path relative to it."""
+    """The files of a project, by path relative to it; and of what is installed as editable, by paths of its own.
+
+    A stem is the path of a module or package without `.py` or `/__init__.py`; it may have neither, as the folder of a
+    namespace.
+    """
 
     def read(self, path: str) -> str | None:
         """The text of a file, None where there is none."""
 
     def sources(self, folder: str) -> Sequence[str]:
         """All `.py` files below a folder, sorted; of the whole project for ""."""
+
+    def elsewhere(self, name: str) -> Sequence[str]:
+        """The stems of a top-level name that is installed as editable; none where it is not.
+
+        What no folder of a script has, Python finds there: it is first-party code.
+        """
+
+    def behind(self, name: str) -> Sequence[str]:
+        """The stems of editable installs that a distribution needs which provides this top-level name: it may run them.
+
+        They are in no import that can be read, so all of their modules are in reach.
+        """
 
 
 @dataclass(frozen=True)
@@ -51,6 +67,7 @@ def reach(script: str, tree: Tree) -> Reach | None:
     external: set[str] = set()
     preload: set[str] = set()
     broken: list[str] = []
+    homes: set[str] = set()
     waiting = [script]
     while waiting:
         path = waiting.pop()
@@ -60,15 +77,20 @@ def reach(script: str, tree: Tree) -> Reach | None:
         texts[path] = source
         module = modules[path] = parse(path, source)
         for imported in module.imports:
-            found, root = _resolve(imported, path, folder, tree)
+            found, root, stems = _resolve(imported, path, folder, tree)
+            homes.update(stems)
             waiting += found
             if not found and root:
                 external.add(root)
                 preload.update(() if imported.deferred else _wanted(imported))
+                for stem in tree.behind(root):
+                    homes.add(stem)
+                    waiting += _loadable([*_module_files(stem, tree), *tree.sources(stem)], texts, broken, tree)
             if imported.names == ("*",):
                 waiting += _loadable(_starred(found, tree), texts, broken, tree)
         if module.dynamic or module.roams:
             waiting += _loadable(tree.sources("" if module.roams else folder), texts, broken, tree)
+            waiting += _loadable(tree.sources(_home(path, homes)), texts, broken, tree)
     if any(module.roams for module in modules.values()):
         # Which one is imported, the installed one or ours, is not known before it runs.
         ours = {part.removesuffix(".py") for path in texts for part in path.split("/")}
@@ -105,22 +127,36 @@ def _loadable(paths: Iterable[str], texts: dict[str, str], broken: list[str], tr
     return found
 
 
-def _resolve(imported: Import, path: str, folder: str, tree: Tree) -> tuple[list[str], str]:
-    """The files that one import runs, and its top-level name ("" where it is relative)."""
+def _resolve(imported: Import, path: str, folder: str, tree: Tree) -> tuple[list[str], str, list[str]]:
+    """The files that one import runs; its top-level name, "" where it is relative, and the editable stems of that."""
     if imported.level:
         base = path
         for _ in range(imported.level):
             base = base.rpartition("/")[0]
-        found = _files(base, imported.module, tree)
-        prefix = _join(base, imported.module.replace(".", "/"))
-        root = ""
-    else:
-        found = _files(folder, imported.module, tree)
-        prefix = _join(folder, imported.module.replace(".", "/"))
-        root = imported.module.partition(".")[0]
+        return _named(imported, base, imported.module, tree), "", []
+    root, _, below = imported.module.partition(".")
+    found: list[str] = []
+    stems = [_join(folder, root), *tree.elsewhere(root)]
+    for stem in stems:
+        top = _module_files(stem, tree)
+        found += top + [file for file in _named(imported, stem, below, tree) if file not in top]
+        if top:  # Only where there is none may the name be that of a namespace, which several folders have parts of.
+            break
+    return found, root, stems[1:]
+
+
+def _named(imported: Import, base: str, dotted: str, tree: Tree) -> list[str]:
+    """The files of a package chain below a folder, and of those names that are modules in it."""
+    found = _files(base, dotted, tree)
     if imported.names == ("*",):
-        return found, root
-    return found + [file for name in imported.names for file in _module_files(_join(prefix, name), tree)], root
+        return found
+    prefix = _join(base, dotted.replace(".", "/"))
+    return found + [file for name in imported.names for file in _module_files(_join(prefix, name), tree)]
+
+
+def _home(path: str, homes: set[str]) -> str:
+    """The editable package that a file is of, whose modules it may name by computing; itself where it is of none."""
+    return max((stem for stem in homes if path.startswith(f"{stem}/")), key=len, default=path)
 
 
 def _wanted(imported: Import) -> list[str]:

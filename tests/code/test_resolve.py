@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -284,3 +284,55 @@ def test_names_that_are_not_ours_are_told_and_whether_importing_needs_them(
 ) -> None:
     found = reached(text, {PKG: "", "a.py": "import a2"})
     assert (found.external, found.preload) == (set(external.split()), set(preload.split()))
+
+
+# ---------------------------------------------------------------- editable installs
+
+LIB = "<lib>/lib/__init__.py"
+
+
+def reached_with(script: str, elsewhere: Mapping[str, str], beside: str = "", needs: Sequence[str] = ()) -> Reach:
+    tree = Texts(texts(script, beside) | elsewhere)
+    tree.needs = {"outside": needs}
+    found = reach(SCRIPT, tree)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "elsewhere", "found"),
+    [
+        ("import lib", {LIB: "", "<lib>/lib/x.py": ""}, LIB),
+        ("import lib.x", {LIB: "", "<lib>/lib/x.py": ""}, f"{LIB} <lib>/lib/x.py"),
+        ("from lib import x", {LIB: "", "<lib>/lib/x.py": ""}, f"{LIB} <lib>/lib/x.py"),
+        ("import lib", {"<lib>/lib.py": ""}, "<lib>/lib.py"),
+        ("import lib", {LIB: "from .x import *", "<lib>/lib/x.py": "import other"}, f"{LIB} <lib>/lib/x.py"),
+        ("import lib", {LIB: "import lib.x", "<lib>/lib/x.py": ""}, f"{LIB} <lib>/lib/x.py"),
+        ("import ns.a, ns.b", {"<a>/ns/a.py": "", "<b>/ns/b.py": ""}, "<a>/ns/a.py <b>/ns/b.py"),
+        ("from ns import a, b", {"<a>/ns/a.py": "", "<b>/ns/b.py": ""}, "<a>/ns/a.py <b>/ns/b.py"),
+        ("from lib import *", {LIB: "__all__ = ['x']", "<lib>/lib/x.py": ""}, f"{LIB} <lib>/lib/x.py"),
+    ],
+)
+def test_what_is_installed_as_editable_is_first_party_code(line: str, elsewhere: dict[str, str], found: str) -> None:
+    reached = reached_with(line, elsewhere)
+    assert files(reached) == found
+    assert reached.external <= {"other"}
+
+
+def test_a_module_beside_the_script_hides_an_editable_one() -> None:
+    assert files(reached_with("import lib", {LIB: ""}, "lib.py")) == "lib.py"
+
+
+def test_an_editable_module_finds_what_lies_beside_the_script() -> None:
+    assert files(reached_with("import lib", {LIB: "import own"}, "own.py")) == f"{LIB} own.py"
+
+
+def test_a_computed_import_in_an_editable_package_takes_all_of_it() -> None:
+    elsewhere = {LIB: "import importlib\nimportlib.import_module(x)", "<lib>/lib/x.py": "", "<lib>/more.py": ""}
+    assert files(reached_with("import lib", elsewhere)) == f"{LIB} <lib>/lib/x.py"
+
+
+def test_what_a_distribution_needs_that_is_editable_is_in_reach_with_all_its_modules() -> None:
+    found = reached_with("import outside", {LIB: "", "<lib>/lib/x.py": "", "<lib>/one.py": ""}, needs=["<lib>/lib"])
+    assert files(found) == f"{LIB} <lib>/lib/x.py"
+    assert found.external == {"outside"}

@@ -9,13 +9,23 @@ SCRIPT = f"{FOLDER}/one.py"
 
 
 class Texts(dict[str, str]):
-    """The files by path; a `Tree`."""
+    """The files by path; a `Tree`. `<name>/` are the folders of editable installs; needs: who runs which of them."""
+
+    needs: Mapping[str, Sequence[str]] = {}
 
     def read(self, path: str) -> str | None:
         return self.get(path)
 
     def sources(self, folder: str) -> Sequence[str]:
         return sorted(path for path in self if path.startswith(f"{folder}/" if folder else ""))
+
+    def elsewhere(self, name: str) -> Sequence[str]:
+        homes = {path.partition("/")[0] for path in self if path.startswith("<")}
+        stems = [f"{home}/{name}" for home in sorted(homes)]
+        return [stem for stem in stems if f"{stem}.py" in self or self.sources(stem)]
+
+    def behind(self, name: str) -> Sequence[str]:
+        return self.needs.get(name, ())
 
 
 def texts(script: str, beside: str | Mapping[str, str] = "", *, folder: str = FOLDER) -> Texts:

@@ -306,6 +306,12 @@ class OneText:
     def sources(self, folder: str) -> Sequence[str]:
         return ["scripts/one.py"]
 
+    def elsewhere(self, name: str) -> Sequence[str]:
+        return ()
+
+    def behind(self, name: str) -> Sequence[str]:
+        return ()
+
 
 # ---------------------------------------------------------------- services
 
