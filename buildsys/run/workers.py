@@ -22,6 +22,7 @@ from pickle import dumps
 from buildsys.errors import BuildError
 from buildsys.run.machine import VISIBLE
 from buildsys.run.process import COMMANDS, WORKERS, Child, Zygote, kill_together, readable
+from buildsys.run.traced import A_COMMAND, UNTOLD, Traced
 from buildsys.run.worker import receive, send
 
 CANCEL_S = 2.0
@@ -83,6 +84,7 @@ class JobResult:
     error: one line, "" where ok. traceback: frames of the sources only, as they were frozen.
     exit: where a process ended before its time, "signal 9 (...)", "exit code 3", "cancelled"; else "".
     cpu_s: user and system, waited children included. max_rss: bytes, of the largest process.
+    trace: what the worker did since its fork, this call included, failed or not.
     """
 
     ok: bool
@@ -93,6 +95,7 @@ class JobResult:
     wall_s: float = 0.0
     cpu_s: float = 0.0
     max_rss: int = 0
+    trace: Traced = UNTOLD
 
 
 class _Cancelled(Exception):
@@ -292,6 +295,7 @@ class Workers:
             wall_s=time.perf_counter() - started,
             cpu_s=ended.cpu_s,
             max_rss=ended.max_rss,
+            trace=A_COMMAND,
         )
 
     @contextlib.contextmanager

@@ -469,6 +469,7 @@ def test_a_command_runs_in_its_folder_with_its_environment_and_log(space: Space)
     )
     assert result.ok
     assert lines(space.log) == ["x.txt", "w"]
+    assert result.trace.trace.unseen == ("a command",)
 
 
 @pytest.mark.parametrize(
