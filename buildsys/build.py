@@ -140,6 +140,7 @@ class Build:
         self._again: set[ActionId] = set()
         self._starts = Starts([graph.rules[rule] for rule in wanted.shards], graph.pools, options.jobs)
         self._refused: BuildError | None = None
+        self._without_room: set[ActionId] = set()
         self._n_left: dict[RuleName, int] = {}
         self._n_busy = 0
         self._readers = Readers(graph, self._recorder, emit)
@@ -162,8 +163,7 @@ class Build:
             self._loop()
             assert self._stopping or not self._frontier.n_waiting, "actions wait for what will never be settled"
             unknown = self._refused or self._unknown_target()
-            good = not self._refused and all(outcome in GOOD for outcome in self._outcomes.values())
-            outcome = "done" if good else "failed"
+            outcome = self._outcome()
             if outcome == "done" and not self._options.targets:
                 self._tidy()
         except KeyboardInterrupt:
@@ -177,6 +177,14 @@ class Build:
         finished = BuildFinished(run_id, outcome, time.monotonic() - started, Counter(self._outcomes.values()))
         self._emit(finished)
         return finished
+
+    def _outcome(self) -> str:
+        if self._refused:
+            return "failed"
+        failed = {action for action, outcome in self._outcomes.items() if outcome == "failed"}
+        if failed and failed == self._without_room:
+            return "limit"
+        return "done" if all(outcome in GOOD for outcome in self._outcomes.values()) else "failed"
 
     def _beginning(self) -> BuildStarted:
         rules = tuple(self._wanted.shards)
@@ -203,6 +211,7 @@ class Build:
             return True
         for assessment in self._supply.refused():
             if not self._stopping:
+                self._without_room.add(assessment.action)
                 error = self._supply.no_room(assessment).render()
                 self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
         for assessment in self._supply.awake():

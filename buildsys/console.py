@@ -180,7 +180,7 @@ class Console:
     def _advice(self, event: BuildFinished) -> list[str]:
         if event.outcome == "interrupted":
             return ["what ran is kept; the next build goes on from here"]
-        if self._first_failed:
+        if self._first_failed and event.outcome == "failed":
             return [f"try: buildsys log {_quoted(self._first_failed)}"]
         return ['try: buildsys sql "FROM runs"'] if event.outcome == "done" else []
 

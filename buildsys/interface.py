@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from buildsys.build import Options
 from buildsys.build import build as build_project
-from buildsys.errors import FAILED, BuildError
+from buildsys.errors import FAILED, LIMIT, BuildError
 from buildsys.model import ActionFinished, BuildFinished, Event
 from buildsys.project import Project
 from buildsys.query import Link, lineage, table
@@ -56,8 +56,8 @@ class OpenProject:
         """Bring targets up to date, or everything.
 
         jobs: actions at a time, as many as processors by default. on_event: gets each event of `buildsys.model`, in any
-        thread. Raises BuildError, exit code 1, where an action or a check failed; KeyboardInterrupt after an interrupt,
-        with all that ran kept.
+        thread. Raises BuildError where an action or a check failed (exit code 1) or a limit stopped the build (6);
+        KeyboardInterrupt after an interrupt, with all that ran kept.
         """
         failures: list[ActionFinished] = []
 
@@ -73,7 +73,7 @@ class OpenProject:
         if finished.outcome == "interrupted":
             raise KeyboardInterrupt
         if finished.outcome != "done":
-            raise _failed(failures)
+            raise _failed(failures, LIMIT if finished.outcome == "limit" else FAILED)
         return finished
 
     def plan(self, *targets: str) -> Survey:
@@ -98,12 +98,12 @@ class OpenProject:
         return Project(self.root, self.variation)
 
 
-def _failed(failures: Sequence[ActionFinished]) -> BuildError:
+def _failed(failures: Sequence[ActionFinished], exit_code: int) -> BuildError:
     """The first failure in full, and the names of the others."""
     first, *others = failures
     return BuildError(
         f"{first.action} {first.outcome}",
         excerpt=first.error,
         facts=[("and", f"{other.action} {other.outcome}") for other in others],
-        exit_code=FAILED,
+        exit_code=exit_code,
     )

@@ -424,7 +424,10 @@ class Notice:
 
 @dataclass(frozen=True)
 class BuildFinished:
-    """outcome: "done", "failed", "interrupted". counts: actions by outcome. run_id: 0 where nothing was to be done."""
+    """How it ended. counts: actions by outcome. run_id: 0 where nothing was to be done.
+
+    outcome: "done", "failed", "interrupted", or "limit" where all that failed did so for want of room within a limit.
+    """
 
     run_id: int
     outcome: str

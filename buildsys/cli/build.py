@@ -14,7 +14,7 @@ import click
 from buildsys.cli.command import Command, jobs_option, json_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.here import Here, in_variation
-from buildsys.errors import FAILED, INTERRUPTED
+from buildsys.errors import FAILED, INTERRUPTED, LIMIT
 from buildsys.phrases import up_to_date
 from buildsys.request import Request
 from buildsys.state.stamp import current
@@ -23,7 +23,7 @@ from buildsys.terminal import Span, show, wants_colour, wants_region
 if TYPE_CHECKING:
     from buildsys.model import Event
 
-_CODES: Final = {"done": 0, "failed": FAILED, "interrupted": INTERRUPTED}
+_CODES: Final = {"done": 0, "failed": FAILED, "limit": LIMIT, "interrupted": INTERRUPTED}
 
 
 @click.command(

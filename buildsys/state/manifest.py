@@ -90,7 +90,7 @@ class Manifest:
         return self._run_id
 
     def finish_run(self, run_id: int, outcome: str) -> None:
-        """outcome: "done", "failed" or "interrupted"."""
+        """outcome: see `BuildFinished`."""
         self._say("INSERT INTO recorded.ends VALUES ($1, $2, $3)", run_id, time.time(), outcome)
 
     def newest(self, profile: str) -> dict[ActionId, Result]:

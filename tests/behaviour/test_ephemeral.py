@@ -348,7 +348,7 @@ def test_what_has_no_room_beside_what_is_needed_fails_with_the_bytes(space: Spac
     built = space.build()
     assert built.failed == ["states[2]"]
     assert "needs more room for ephemeral outputs" in built.errors
-    assert built.outcome == "failed"
+    assert built.outcome == "limit"
 
 
 def test_what_waits_for_room_has_not_failed_where_another_has(space: Space) -> None:

@@ -138,3 +138,15 @@ def test_a_failed_build_ends_with_1(project):
     done = run_in(project, "build")
     assert done.returncode == 1
     assert "buildsys log bad" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("other", "code"), [("true", 6), ("false", 1)])
+def test_a_build_that_a_limit_stops_ends_with_6_unless_something_failed(fresh, other, code):
+    rules = fresh / "rules" / "book.toml"
+    text = rules.read_text().replace("[rule.words]", "[rule.words]\nephemeral = true")
+    more = f'[store]\nephemeral_budget = "5B"\n[rule.o]\nshell = "{other} > {{outputs.o}}"\noutputs = {{ o = "o" }}\n'
+    rules.write_text(f"{text}\n{more}")
+    done = run_in(fresh, "build", "-k")
+    assert done.returncode == code, done.stderr
+    assert "words[two] needs more room for ephemeral outputs than there may be" in done.stderr
+    assert ("try: buildsys log" in done.stderr) == (code == 1)
