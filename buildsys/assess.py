@@ -83,13 +83,15 @@ class Assessment(Keyed):
 
     result: what its key made before; its artifacts have the paths of this workspace. changes: how the key differs from
     the one that holds now, where it was never made. unchecked: the names of the checks that are not known to hold.
-    dropped: the result holds, but its ephemeral outputs are not all in place.
+    failed: those of them that were asked, and failed. dropped: the result holds, but its ephemeral outputs are not all
+    in place.
     """
 
     result: Result | None
     decision: Decision
     changes: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
     dropped: bool = False
 
 
@@ -136,13 +138,13 @@ class Assessor:
             if not isinstance(one, BuildError) and one.result
             for check in one.prepared.rule.checks
         }
-        passed = self._past.passed(list(keys.values()))
-        failing: dict[ActionId, list[str]] = {}
+        passed = self._past.verdicts(list(keys.values()))
+        unchecked: dict[ActionId, dict[str, bool]] = {}
         for (action, name), key in keys.items():
-            if key not in passed:
-                failing.setdefault(action, []).append(name)
+            if not passed.get(key):
+                unchecked.setdefault(action, {})[name] = key in passed
         return [
-            one if isinstance(one, BuildError) else _with_unchecked(one, tuple(failing.get(one.action, ())))
+            one if isinstance(one, BuildError) else _with_unchecked(one, unchecked.get(one.action, {}))
             for one in assessed
         ]
 
@@ -298,10 +300,11 @@ class Assessor:
         )
 
 
-def _with_unchecked(one: Assessment, unchecked: tuple[str, ...]) -> Assessment:
-    """What has yet to be checked, and is dropped, has to be made once more for that."""
+def _with_unchecked(one: Assessment, unchecked: Mapping[str, bool]) -> Assessment:
+    """What has yet to be checked, and is dropped, has to be made once more for that. unchecked: name -> it failed."""
     if not (unchecked and one.dropped):
-        return replace(one, unchecked=unchecked)
+        failed = tuple(name for name, has_failed in unchecked.items() if has_failed)
+        return replace(one, unchecked=tuple(unchecked), failed=failed)
     decision = Decision("run", "its outputs were dropped before they passed their checks")
     return replace(one, decision=decision, dropped=False)
 

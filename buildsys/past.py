@@ -80,9 +80,9 @@ class Past:
         others = [profile for profile in profiles if profile != self.profile]
         return {profile: self.under(profile) for profile in others}
 
-    def passed(self, keys: Sequence[Digest]) -> set[Digest]:
-        """Those keys of checks that are known to hold."""
-        return self._ask(lambda manifest: manifest.passed(keys)) if keys else set()
+    def verdicts(self, keys: Sequence[Digest]) -> Mapping[Digest, bool]:
+        """The last verdict of each of these keys of checks that has one: whether it passed."""
+        return self._ask(lambda manifest: manifest.verdicts(keys)) if keys else {}
 
     def unmeasured(self, rule: Rule, outputs: Sequence[Made]) -> tuple[Made, ...]:
         """Those outputs that the rule has declared as metrics since they were made: their numbers were never read."""

@@ -305,8 +305,7 @@ class Surveyor:
             self._resting.add(action)
         outputs = assessed.result.outputs if assessed.result and decision.do != "run" else ()
         if outputs and assessed.unchecked:
-            names = ", ".join(assessed.unchecked)
-            return Planned(action, "check", f"not known to hold for it: {names}"), outputs
+            return Planned(action, "check", _why_checked(assessed)), outputs
         return Planned(action, decision.do, decision.reason, assessed.changes), outputs
 
     def _settle(self, action: ActionId, planned: Planned, outputs: tuple[Made, ...]) -> None:
@@ -328,3 +327,10 @@ class Surveyor:
 
     def _parts_before(self, before: Result) -> tuple[Part, ...]:
         return (*self._past.context(before.context), *self._past.inputs([before.key]).get(before.key, ()))
+
+
+def _why_checked(assessed: Assessment) -> str:
+    """What is known of the checks that its outputs have yet to pass."""
+    unknown = [name for name in assessed.unchecked if name not in assessed.failed]
+    known = {"failed for it before": assessed.failed, "not known to hold for it": unknown}
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in known.items() if names)

@@ -179,11 +179,11 @@ class Manifest:
         """Path -> stat and digest, as last recorded."""
         return {as_given(path): (Stat(*stat), Digest(digest)) for path, *stat, digest in self._fetch(questions.FILES)}
 
-    def passed(self, keys: Sequence[Digest]) -> set[Digest]:
-        """Those keys of checks whose last verdict is that they pass."""
-        query = """SELECT key FROM recorded.checks WHERE key IN (SELECT unnest($1))
-                   GROUP BY key HAVING max_by(passed, recorded.checks.rowid)"""
-        return {Digest(key) for (key,) in self._fetch(query, list(keys))} if keys else set()
+    def verdicts(self, keys: Sequence[Digest]) -> dict[Digest, bool]:
+        """The last verdict of each of these keys of checks that has one: whether it passed."""
+        query = """SELECT key, max_by(passed, recorded.checks.rowid) FROM recorded.checks
+                   WHERE key IN (SELECT unnest($1)) GROUP BY key"""
+        return {Digest(key): passed for key, passed in self._fetch(query, list(keys))} if keys else {}
 
     def measured(self) -> Set[Measured]:
         """The bytes whose numbers are recorded."""

@@ -198,8 +198,8 @@ class MemoryManifest:
     def known_files(self) -> dict[str, KnownRow]:
         return dict(self._files)
 
-    def passed(self, keys: Sequence[Digest]) -> set[Digest]:
-        return {key for key in keys if self._verdicts.get(key)}
+    def verdicts(self, keys: Sequence[Digest]) -> dict[Digest, bool]:
+        return {key: self._verdicts[key] for key in keys if key in self._verdicts}
 
     def commit(self, rows: Iterable[Row]) -> None:
         for row in rows:

@@ -128,10 +128,10 @@ def test_a_context_is_stored_once(filled):
 def test_the_last_verdict_of_a_check_counts(filled):
     act = small.action("samples", "0")
     key = digest_of("check", "0")
-    assert filled.passed([key, digest_of("other")]) == {key}
+    assert filled.verdicts([key, digest_of("other")]) == {key: True}
     filled.commit([CheckRow(1, "default", act, CheckVerdict("reasoning_captured", key, False))])
-    assert filled.passed([key]) == set()
-    assert filled.passed([]) == set()
+    assert filled.verdicts([key]) == {key: False}
+    assert filled.verdicts([]) == {}
 
 
 def test_the_last_row_of_a_file_is_known(filled):
