@@ -1,0 +1,3 @@
+from shapes import Shape, Square
+Shape.register(Square)
+

@@ -1,0 +1,4 @@
+import setup
+from shapes import Shape, Square
+def f():
+    return isinstance(Square(), Shape)

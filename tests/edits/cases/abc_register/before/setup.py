@@ -1,0 +1,2 @@
+from shapes import Shape, Square
+

@@ -1,0 +1,5 @@
+from abc import ABC
+class Shape(ABC):
+    pass
+class Square:
+    pass

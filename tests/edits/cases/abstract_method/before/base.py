@@ -1,0 +1,5 @@
+from abc import ABC, abstractmethod
+class Base(ABC):
+    def go(self):
+        return 1
+

@@ -1,0 +1,5 @@
+from base import Base
+class A(Base):
+    pass
+def f():
+    return A().go()

@@ -1,0 +1,3 @@
+import os
+def f():
+    return os.access(os.path.join(os.path.dirname(__file__), "flag"), os.R_OK)

@@ -1,0 +1,2 @@
+def f():
+    return 0 or 5

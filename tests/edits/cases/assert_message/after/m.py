@@ -1,0 +1,5 @@
+def f():
+    try:
+        assert [] , "nothing"
+    except AssertionError as error:
+        return str(error)

@@ -1,0 +1,5 @@
+def f():
+    try:
+        assert [] , "empty"
+    except AssertionError as error:
+        return str(error)

@@ -1,0 +1,5 @@
+A = 1
+A = 2
+B = A
+def f():
+    return B

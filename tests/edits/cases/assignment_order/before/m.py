@@ -1,0 +1,5 @@
+A = 1
+B = A
+A = 2
+def f():
+    return B

@@ -1,0 +1,4 @@
+import atexit
+atexit.register(print, "good bye")
+def f():
+    return 1

@@ -1,0 +1,3 @@
+from pkg import x
+def f():
+    return getattr(x, "n", x)

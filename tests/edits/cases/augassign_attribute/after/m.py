@@ -1,0 +1,4 @@
+import more
+from conf import Conf
+def f():
+    return Conf.n

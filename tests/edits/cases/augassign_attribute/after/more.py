@@ -1,0 +1,2 @@
+from conf import Conf
+Conf.n += 2

@@ -1,0 +1,2 @@
+class Conf:
+    n = 1

@@ -1,0 +1,4 @@
+CFG = {"n": 1}
+CFG["n"] += 2
+def f():
+    return CFG["n"]

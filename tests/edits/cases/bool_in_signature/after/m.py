@@ -1,0 +1,2 @@
+def f(x=True):
+    return repr(x)

@@ -1,0 +1,2 @@
+def rare():
+    return 1

@@ -1,0 +1,5 @@
+def h(xs):
+    return sorted(xs)
+def sorted(xs):
+    return list(xs)
+

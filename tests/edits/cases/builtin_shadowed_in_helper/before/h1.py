@@ -1,0 +1,3 @@
+def h(xs):
+    return sorted(xs)
+

@@ -1,0 +1,3 @@
+from h1 import h
+def f():
+    return h([2, 1])

@@ -1,0 +1,3 @@
+import patch
+def f():
+    return ascii("x")

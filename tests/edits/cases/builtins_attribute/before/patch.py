@@ -1,0 +1,2 @@
+import builtins
+builtins.ascii = lambda x: 1

@@ -1,0 +1,2 @@
+def f():
+    return b"\x01"

@@ -1,0 +1,5 @@
+STEPS = []
+STEPS.append("b")
+STEPS.append("a")
+def f():
+    return STEPS

@@ -1,0 +1,5 @@
+STEPS = []
+STEPS.append("a")
+STEPS.append("b")
+def f():
+    return STEPS

@@ -1,0 +1,5 @@
+class Row:
+    a: int
+
+def f():
+    return list(Row.__annotations__)

@@ -1,0 +1,2 @@
+class Shape:
+    sides = 0

@@ -1,0 +1,2 @@
+def field(n):
+    return n * 2

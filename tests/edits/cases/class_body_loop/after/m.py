@@ -1,0 +1,5 @@
+class A:
+    for _name in ("x", "y"):
+        locals()[_name] = _name * 3
+def f():
+    return A.x

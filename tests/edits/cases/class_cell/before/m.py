@@ -1,0 +1,8 @@
+class A:
+    tag = 1
+    def go(self):
+        return __class__.tag
+class B(A):
+    tag = 9
+def f():
+    return B().go()

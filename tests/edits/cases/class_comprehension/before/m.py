@@ -1,0 +1,6 @@
+K = 1
+class A:
+    K = 10
+    xs = [K for _ in range(2)]
+def f():
+    return A.xs

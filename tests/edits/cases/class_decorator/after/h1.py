@@ -1,0 +1,3 @@
+def tagged(cls):
+    cls.tag = cls.__name__ + "?"
+    return cls

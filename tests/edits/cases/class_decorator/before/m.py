@@ -1,0 +1,6 @@
+from h1 import tagged
+@tagged
+class A:
+    pass
+def f():
+    return A.tag

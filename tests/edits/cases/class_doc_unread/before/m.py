@@ -1,0 +1,7 @@
+class A:
+    """A thing."""
+    def go(self):
+        """Go."""
+        return 1
+def f():
+    return A().go()

@@ -1,0 +1,5 @@
+class Box:
+    def __class_getitem__(cls, item):
+        return (item, 2)
+def f():
+    return Box["a"]

@@ -1,0 +1,4 @@
+class B:
+    pass
+def f():
+    return type(B()).__name__

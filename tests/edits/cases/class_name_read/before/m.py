@@ -1,0 +1,4 @@
+class A:
+    pass
+def f():
+    return type(A()).__name__

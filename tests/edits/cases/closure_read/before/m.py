@@ -1,0 +1,8 @@
+def outer():
+    a = 1
+    b = 2
+    def inner():
+        return a
+    return inner
+def f():
+    return outer().__closure__[0].cell_contents

@@ -1,0 +1,2 @@
+import csv
+csv.register_dialect("ours", delimiter="|")

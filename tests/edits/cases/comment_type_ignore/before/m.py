@@ -1,0 +1,4 @@
+def h(x):
+    return x + 1
+def f():
+    return h(1)

@@ -1,0 +1,5 @@
+def double(x):
+    return x * 3
+TABLE = {n: double(n) for n in range(3)}
+def f():
+    return TABLE[2]

@@ -1,0 +1,9 @@
+FAST = False
+if FAST:
+    def h():
+        return "fast"
+else:
+    def h():
+        return "slow"
+def f():
+    return h()

@@ -1,0 +1,3 @@
+DEBUG = False
+def f():
+    return 1

@@ -1,0 +1,2 @@
+import a
+SIZE = a.BASE * 10

@@ -1,0 +1,4 @@
+from b import SIZE
+LIMIT = SIZE + 1
+def f():
+    return LIMIT

@@ -1,0 +1,4 @@
+A = 1
+B = 2
+def f():
+    return A - B

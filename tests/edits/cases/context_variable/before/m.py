@@ -1,0 +1,4 @@
+import contextvars
+LEVEL = contextvars.ContextVar("level", default=1)
+def f():
+    return LEVEL.get()

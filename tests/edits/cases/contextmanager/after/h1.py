@@ -1,0 +1,6 @@
+from contextlib import contextmanager
+@contextmanager
+def opened(log):
+    log.append("in")
+    yield log
+    log.append("end")

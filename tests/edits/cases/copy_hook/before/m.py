@@ -1,0 +1,9 @@
+import copy
+class A:
+    x = 1
+    def __deepcopy__(self, memo):
+        a = A()
+        a.x = 2
+        return a
+def f():
+    return copy.deepcopy([A()])[0].x

@@ -1,0 +1,11 @@
+import copyreg
+import pickle
+class A:
+    n = 0
+def rebuild():
+    a = A()
+    a.n = 1
+    return a
+copyreg.pickle(A, lambda a: (rebuild, ()))
+def f():
+    return pickle.loads(pickle.dumps(A())).n

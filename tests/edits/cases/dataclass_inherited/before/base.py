@@ -1,0 +1,5 @@
+from dataclasses import dataclass
+@dataclass
+class Base:
+    a: int = 1
+

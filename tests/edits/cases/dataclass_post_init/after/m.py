@@ -1,0 +1,8 @@
+from dataclasses import dataclass
+@dataclass
+class P:
+    x: int = 1
+    def __post_init__(self):
+        self.x += 2
+def f():
+    return P().x

@@ -1,0 +1,9 @@
+def times(n):
+    def deco(fn):
+        return lambda *a: fn(*a) * n
+    return deco
+@times(2)
+def h():
+    return 1
+def f():
+    return h()

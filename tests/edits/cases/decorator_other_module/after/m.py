@@ -1,0 +1,6 @@
+import tools.deco
+@tools.deco.wrap
+def h():
+    return 0
+def f():
+    return h()

@@ -1,0 +1,7 @@
+def loud(fn):
+    return lambda: fn().upper()
+@loud
+def h():
+    return "a"
+def f():
+    return h()

@@ -1,0 +1,2 @@
+def tool(a, b=2):
+    return a

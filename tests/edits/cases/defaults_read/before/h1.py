@@ -1,0 +1,2 @@
+def tool(a, b=1):
+    return a

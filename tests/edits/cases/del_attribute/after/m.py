@@ -1,0 +1,4 @@
+import conf
+del conf.A
+def f():
+    return hasattr(conf, "A")

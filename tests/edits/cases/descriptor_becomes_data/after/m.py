@@ -1,0 +1,12 @@
+class Field:
+    def __get__(self, obj, owner):
+        return "field"
+    def __set__(self, obj, value):
+        pass
+
+class A:
+    x = Field()
+def f():
+    a = A()
+    a.__dict__["x"] = "own"
+    return a.x

@@ -1,0 +1,2 @@
+def f():
+    return list({"b": 2, "a": 1})

@@ -1,0 +1,2 @@
+def f():
+    return list({"a": 1, "b": 2})

@@ -1,0 +1,4 @@
+def count(xs):
+    return len(xs) + 1
+def clear(xs):
+    xs.clear()

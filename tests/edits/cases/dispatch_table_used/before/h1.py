@@ -1,0 +1,4 @@
+def count(xs):
+    return len(xs)
+def clear(xs):
+    xs.clear()

@@ -1,0 +1,3 @@
+"""Other text."""
+def f():
+    return __doc__

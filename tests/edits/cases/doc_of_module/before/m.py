@@ -1,0 +1,3 @@
+"""Text."""
+def f():
+    return __doc__

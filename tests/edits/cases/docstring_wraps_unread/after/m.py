@@ -1,0 +1,12 @@
+import functools
+def deco(fn):
+    @functools.wraps(fn)
+    def inner():
+        return fn()
+    return inner
+@deco
+def h():
+    """Give the number one."""
+    return 1
+def f():
+    return h()

@@ -1,0 +1,5 @@
+class A:
+    n = 0
+
+def f():
+    return "yes" if A() else "no"

@@ -1,0 +1,3 @@
+from h1 import step
+def f():
+    return step(1)

@@ -1,0 +1,5 @@
+class A:
+    pass
+
+def f():
+    return A() == A()

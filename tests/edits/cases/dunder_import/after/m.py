@@ -1,0 +1,2 @@
+def f():
+    return __import__("h1").N

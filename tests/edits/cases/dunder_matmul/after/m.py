@@ -1,0 +1,5 @@
+class A:
+    def __matmul__(self, other):
+        return "by"
+def f():
+    return A() @ A()

@@ -1,0 +1,5 @@
+class A:
+    def __matmul__(self, other):
+        return "at"
+def f():
+    return A() @ A()

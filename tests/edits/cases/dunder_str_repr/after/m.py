@@ -1,0 +1,5 @@
+class A:
+    def __repr__(self):
+        return "A"
+def f():
+    return str([A()])

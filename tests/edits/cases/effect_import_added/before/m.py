@@ -1,0 +1,3 @@
+import state
+def f():
+    return state.SEEN

@@ -1,0 +1,9 @@
+def h(x):
+    if x == 1:
+        return "a"
+    elif x == 2:
+        return "b"
+    else:
+        return "c"
+def f():
+    return h(2)

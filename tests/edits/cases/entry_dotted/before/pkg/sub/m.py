@@ -1,0 +1,3 @@
+from . import SCALE
+def f():
+    return SCALE

@@ -1,0 +1,3 @@
+import sys
+def f():
+    sys.exit(1)

@@ -1,0 +1,3 @@
+from .a import g
+def f():
+    return g()

@@ -1,0 +1,2 @@
+K = 2
+f = lambda: K

@@ -1,0 +1,2 @@
+K = 1
+f = lambda: K

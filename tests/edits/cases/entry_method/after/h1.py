@@ -1,0 +1,3 @@
+class A:
+    def go(self):
+        return 2

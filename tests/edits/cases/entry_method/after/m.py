@@ -1,0 +1,2 @@
+from h1 import A
+f = A().go

@@ -1,0 +1,4 @@
+class Entry:
+    def __call__(self):
+        return 1
+f = Entry()

@@ -1,0 +1,6 @@
+from enum import Enum
+class Kind(Enum):
+    A = 1
+
+def f():
+    return [k.name for k in Kind]

@@ -1,0 +1,9 @@
+from enum import Enum
+class Kind(Enum):
+    A = 1
+    B = 2
+    @classmethod
+    def _missing_(cls, value):
+        return cls.B
+def f():
+    return Kind(7).name

@@ -1,0 +1,4 @@
+from enum import Enum
+class Kind(Enum):
+    A = "x"
+    B = "b"

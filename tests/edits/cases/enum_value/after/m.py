@@ -1,0 +1,3 @@
+from kinds import Kind
+def f():
+    return Kind.A.value

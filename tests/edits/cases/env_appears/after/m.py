@@ -1,0 +1,3 @@
+import os
+def f():
+    return os.getenv("ZZ_LEVEL", "low")

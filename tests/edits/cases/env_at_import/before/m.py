@@ -1,0 +1,3 @@
+from conf import Conf
+def f():
+    return Conf.n

@@ -1,0 +1,3 @@
+import os
+def f():
+    return os.path.expandvars("$ZZ_DIR/x")

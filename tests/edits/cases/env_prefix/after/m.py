@@ -1,0 +1,3 @@
+import os
+def f():
+    return sorted(k for k in os.environ if k.startswith("ZZAPP_"))

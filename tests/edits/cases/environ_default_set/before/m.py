@@ -1,0 +1,4 @@
+import os
+os.environ.setdefault("ZZ_MODE", "a")
+def f():
+    return os.environ["ZZ_MODE"]

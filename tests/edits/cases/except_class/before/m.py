@@ -1,0 +1,7 @@
+def h():
+    try:
+        return {}["a"]
+    except KeyError:
+        return "caught"
+def f():
+    return h()

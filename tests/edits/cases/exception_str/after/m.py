@@ -1,0 +1,3 @@
+from errors import Bad
+def f():
+    raise Bad()

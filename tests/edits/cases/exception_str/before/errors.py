@@ -1,0 +1,3 @@
+class Bad(Exception):
+    def __str__(self):
+        return "bad"

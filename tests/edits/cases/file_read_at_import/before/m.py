@@ -1,0 +1,3 @@
+from vocab import WORDS
+def f():
+    return len(WORDS)

@@ -1,0 +1,3 @@
+LIMIT = 1
+def h():
+    return LIMIT

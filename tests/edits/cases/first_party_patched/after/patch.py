@@ -1,0 +1,2 @@
+import h1
+h1.h = lambda: 3

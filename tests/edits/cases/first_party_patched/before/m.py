@@ -1,0 +1,4 @@
+import patch
+import h1
+def f():
+    return h1.h()

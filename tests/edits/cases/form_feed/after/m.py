@@ -1,0 +1,6 @@
+def h():
+    return 1
+
+
+def f():
+    return h()

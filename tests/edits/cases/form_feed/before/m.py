@@ -1,0 +1,5 @@
+def h():
+    return 1
+
+def f():
+    return h()

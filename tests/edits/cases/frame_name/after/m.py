@@ -1,0 +1,5 @@
+from who import caller
+def g():
+    return caller()
+def f():
+    return g()

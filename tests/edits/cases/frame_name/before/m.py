@@ -1,0 +1,5 @@
+from who import caller
+def h():
+    return caller()
+def f():
+    return h()

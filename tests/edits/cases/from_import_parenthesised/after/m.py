@@ -1,0 +1,6 @@
+from h1 import (
+    a,
+    b,
+)
+def f():
+    return a() + b()

@@ -1,0 +1,3 @@
+from h1 import b, a
+def f():
+    return a() + b()

@@ -1,0 +1,2 @@
+def f(x="a"):
+    return f"{x}"

@@ -1,0 +1,3 @@
+WIDTH = 5
+def f(x=1):
+    return f"{x:{WIDTH}d}"

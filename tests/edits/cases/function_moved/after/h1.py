@@ -1,0 +1,2 @@
+from h2 import h
+

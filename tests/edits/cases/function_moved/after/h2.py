@@ -1,0 +1,4 @@
+X = 1
+def h():
+    return 1
+

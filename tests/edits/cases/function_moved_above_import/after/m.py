@@ -1,0 +1,3 @@
+def f():
+    return json.dumps(1)
+import json

@@ -1,0 +1,3 @@
+import json
+def f():
+    return json.dumps(1)

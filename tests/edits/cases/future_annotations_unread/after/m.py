@@ -1,0 +1,5 @@
+from __future__ import annotations
+def h(x: int):
+    return x
+def f():
+    return h(1)

@@ -1,0 +1,4 @@
+def h(x: int):
+    return x
+def f():
+    return h(1)

@@ -1,0 +1,12 @@
+LOG = []
+def numbers():
+    try:
+        yield 1
+        yield 2
+    finally:
+        LOG.append("closed")
+def f():
+    g = numbers()
+    next(g)
+    g.close()
+    return LOG

@@ -1,0 +1,2 @@
+def h():
+    yield 1

@@ -1,0 +1,4 @@
+import inspect
+import h1
+def f():
+    return inspect.isgeneratorfunction(h1.h)

@@ -1,0 +1,4 @@
+def h():
+    yield 1
+def f():
+    return type(h()).__name__

@@ -1,0 +1,5 @@
+class A:
+    pass
+
+def f():
+    return getattr(A(), "size", None)

@@ -1,0 +1,2 @@
+def do_add(a, b):
+    return a + b + 1

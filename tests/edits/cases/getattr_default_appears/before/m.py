@@ -1,0 +1,6 @@
+class A:
+    def fire(self, name):
+        return getattr(self, f"on_{name}", lambda: None)()
+
+def f():
+    return A().fire("start")

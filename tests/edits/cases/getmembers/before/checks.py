@@ -1,0 +1,3 @@
+def check_a():
+    return 1
+

@@ -1,0 +1,6 @@
+def setup():
+    global LIMIT
+    LIMIT = 2
+setup()
+def f():
+    return LIMIT

@@ -1,0 +1,6 @@
+def setup():
+    global LIMIT
+    LIMIT = 1
+setup()
+def f():
+    return LIMIT

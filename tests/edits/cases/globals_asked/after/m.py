@@ -1,0 +1,3 @@
+HOOK = 1
+def f():
+    return "HOOK" in globals()

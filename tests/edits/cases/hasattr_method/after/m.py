@@ -1,0 +1,3 @@
+from sink import Sink
+def f():
+    return hasattr(Sink(), "flush")

@@ -1,0 +1,6 @@
+class Sink:
+    def write(self, x):
+        return x
+    def flush(self):
+        return None
+

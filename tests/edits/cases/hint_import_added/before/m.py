@@ -1,0 +1,4 @@
+def h(xs):
+    return sum(xs)
+def f():
+    return h([1])

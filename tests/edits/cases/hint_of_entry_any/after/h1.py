@@ -1,0 +1,2 @@
+def h(a: int, *b: str, c: "list[int]"=1, **d: object):
+    return a, b, c, d

@@ -1,0 +1,3 @@
+def f():
+    fine = 1
+    return fine

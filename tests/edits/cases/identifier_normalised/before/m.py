@@ -1,0 +1,3 @@
+def f():
+    ﬁne = 1
+    return fine

@@ -1,0 +1,4 @@
+def f():
+    if False:
+        print(2)
+    return 1

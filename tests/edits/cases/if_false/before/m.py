@@ -1,0 +1,4 @@
+def f():
+    if False:
+        print(1)
+    return 1

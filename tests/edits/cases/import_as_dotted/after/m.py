@@ -1,0 +1,3 @@
+import pkg.b as c
+def f():
+    return c.g()

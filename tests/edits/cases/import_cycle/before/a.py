@@ -1,0 +1,5 @@
+import b
+def low():
+    return 1
+def high():
+    return b.middle()

@@ -1,0 +1,3 @@
+import a
+def middle():
+    return a.low()

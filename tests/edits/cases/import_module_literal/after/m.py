@@ -1,0 +1,3 @@
+import importlib
+def f():
+    return importlib.import_module("h1").N

@@ -1,0 +1,4 @@
+import json
+N = 3
+def f():
+    return json.dumps(N)

@@ -1,0 +1,4 @@
+N = 3
+import json
+def f():
+    return json.dumps(N)

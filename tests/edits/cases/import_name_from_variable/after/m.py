@@ -1,0 +1,4 @@
+import importlib
+import os
+def f():
+    return importlib.import_module(os.environ["BACKEND"]).N

@@ -1,0 +1,5 @@
+import two
+import one
+import state
+def f():
+    return state.MODE

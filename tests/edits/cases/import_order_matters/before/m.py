@@ -1,0 +1,5 @@
+import one
+import two
+import state
+def f():
+    return state.MODE

@@ -1,0 +1,4 @@
+import state
+import effect
+def f():
+    return state.SEEN

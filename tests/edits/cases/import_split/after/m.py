@@ -1,0 +1,4 @@
+import json
+import os.path
+def f():
+    return json.dumps(os.path.basename("a/b"))

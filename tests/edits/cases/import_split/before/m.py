@@ -1,0 +1,3 @@
+import json, os.path
+def f():
+    return json.dumps(os.path.basename("a/b"))

@@ -1,0 +1,5 @@
+class Base:
+    label = "base"
+    def __init_subclass__(cls):
+        cls.label = cls.__name__
+

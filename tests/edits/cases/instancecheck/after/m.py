@@ -1,0 +1,7 @@
+class Meta(type):
+    def __instancecheck__(cls, x):
+        return x == 2
+class A(metaclass=Meta):
+    pass
+def f():
+    return isinstance(1, A)

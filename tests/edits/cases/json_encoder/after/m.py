@@ -1,0 +1,6 @@
+import json
+class Encoder(json.JSONEncoder):
+    def default(self, x):
+        return sorted(x, reverse=True)
+def f():
+    return json.dumps({1, 2}, cls=Encoder)

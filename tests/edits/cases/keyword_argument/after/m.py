@@ -1,0 +1,2 @@
+def f():
+    return sorted([2, 3, 1], reverse=True)

@@ -1,0 +1,2 @@
+def h(x, *, scale=2):
+    return x * scale

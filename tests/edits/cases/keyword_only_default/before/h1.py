@@ -1,0 +1,2 @@
+def h(x, *, scale=1):
+    return x * scale

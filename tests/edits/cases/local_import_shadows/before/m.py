@@ -1,0 +1,5 @@
+def h():
+    return 2
+def f():
+    from h1 import h
+    return h()

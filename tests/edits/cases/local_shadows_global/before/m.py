@@ -1,0 +1,4 @@
+size = 1
+def f():
+    size = 5
+    return size

@@ -1,0 +1,5 @@
+def h():
+    height = 3
+    return sorted(locals())
+def f():
+    return h()

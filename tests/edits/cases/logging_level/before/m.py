@@ -1,0 +1,4 @@
+import logging
+import logs
+def f():
+    return logging.getLogger("app").isEnabledFor(logging.INFO)

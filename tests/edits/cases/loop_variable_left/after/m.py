@@ -1,0 +1,4 @@
+for STEP in range(4):
+    pass
+def f():
+    return STEP

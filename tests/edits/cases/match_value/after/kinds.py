@@ -1,0 +1,2 @@
+class Kind:
+    A = 2

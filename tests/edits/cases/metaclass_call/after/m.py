@@ -1,0 +1,5 @@
+from meta import Meta
+class A(metaclass=Meta):
+    pass
+def f():
+    return A() is A()

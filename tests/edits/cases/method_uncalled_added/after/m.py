@@ -1,0 +1,8 @@
+class A:
+    def go(self):
+        return 1
+    def stop(self):
+        return 2
+
+def f():
+    return A().go()

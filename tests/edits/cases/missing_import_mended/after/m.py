@@ -1,0 +1,3 @@
+def f():
+    import no_such_helper
+    return no_such_helper.N

@@ -1,0 +1,3 @@
+"""What this is."""
+def f():
+    return 1

@@ -1,0 +1,3 @@
+LIMIT: int = 1
+def f():
+    return LIMIT

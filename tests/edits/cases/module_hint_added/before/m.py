@@ -1,0 +1,3 @@
+LIMIT = 1
+def f():
+    return LIMIT

@@ -1,0 +1,3 @@
+A = 1
+DEBUG = True
+

@@ -1,0 +1,3 @@
+import conf
+def f():
+    return getattr(conf, "DEBUG", None)

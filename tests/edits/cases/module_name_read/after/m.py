@@ -1,0 +1,4 @@
+import h2
+from h1 import h
+def f():
+    return h.__module__

@@ -1,0 +1,3 @@
+from h2 import h
+def f():
+    return h()

@@ -1,0 +1,5 @@
+TEXT = """
+    a
+"""
+def f():
+    return TEXT

@@ -1,0 +1,6 @@
+import multiprocessing
+def work(x):
+    return x * 3
+def f():
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.map(work, [1, 2])

@@ -1,0 +1,4 @@
+import store
+def declare(*names):
+    for name in names:
+        store.add(name.upper())

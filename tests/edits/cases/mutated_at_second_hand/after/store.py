@@ -1,0 +1,3 @@
+ITEMS = []
+def add(x):
+    ITEMS.append(x)

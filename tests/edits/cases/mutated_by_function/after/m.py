@@ -1,0 +1,5 @@
+from fill import fill
+CFG = {}
+fill(CFG)
+def f():
+    return CFG["n"]

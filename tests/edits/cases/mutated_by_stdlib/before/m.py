@@ -1,0 +1,5 @@
+import operator
+CFG = {}
+operator.setitem(CFG, "n", 1)
+def f():
+    return CFG["n"]

@@ -1,0 +1,5 @@
+def slow():
+    return "slow"
+def fast():
+    return "fast"
+

@@ -1,0 +1,3 @@
+def slow():
+    return "slow"
+

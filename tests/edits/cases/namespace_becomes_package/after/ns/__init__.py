@@ -1,0 +1,3 @@
+import builtins
+from . import a
+a.len = lambda x: 99

@@ -1,0 +1,3 @@
+import ns.a
+def f():
+    return ns.a.g()

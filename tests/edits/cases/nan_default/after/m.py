@@ -1,0 +1,3 @@
+X = float("nan")
+def f():
+    return X == X

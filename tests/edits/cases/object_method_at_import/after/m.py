@@ -1,0 +1,4 @@
+import routes
+from app import app
+def f():
+    return app.routes["/"]

@@ -1,0 +1,2 @@
+from app import app
+app.route("/", 1)

@@ -1,0 +1,3 @@
+def h(x): return x + 1
+def f():
+    return h(1)

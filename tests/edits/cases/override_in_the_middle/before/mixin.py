@@ -1,0 +1,4 @@
+from base import Base
+class Mixin(Base):
+    other = 1
+

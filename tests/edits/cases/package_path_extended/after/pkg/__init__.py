@@ -1,0 +1,2 @@
+import os
+__path__.append(os.path.join(os.path.dirname(__path__[0]), "extra"))

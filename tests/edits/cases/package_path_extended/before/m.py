@@ -1,0 +1,3 @@
+from pkg.more import N
+def f():
+    return N

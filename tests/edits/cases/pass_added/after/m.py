@@ -1,0 +1,5 @@
+def h(x):
+    pass
+    return x
+def f():
+    return h(1)

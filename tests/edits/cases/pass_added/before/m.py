@@ -1,0 +1,4 @@
+def h(x):
+    return x
+def f():
+    return h(1)

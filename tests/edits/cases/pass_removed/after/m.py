@@ -1,0 +1,5 @@
+class A:
+    """A thing."""
+    n = 1
+def f():
+    return A.n

@@ -1,0 +1,3 @@
+import h1
+for name in ("SIZE",):
+    setattr(h1, name, 3)

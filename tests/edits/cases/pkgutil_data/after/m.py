@@ -1,0 +1,3 @@
+import pkgutil
+def f():
+    return pkgutil.get_data("pkg", "words.txt")

@@ -1,0 +1,3 @@
+def f():
+    print("still working")
+    return 1

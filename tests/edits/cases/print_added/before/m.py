@@ -1,0 +1,3 @@
+def f():
+    print("working")
+    return 1

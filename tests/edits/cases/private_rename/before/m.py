@@ -1,0 +1,4 @@
+def _clean(x):
+    return x.strip()
+def f():
+    return _clean(" a ")

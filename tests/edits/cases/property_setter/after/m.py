@@ -1,0 +1,11 @@
+class A:
+    @property
+    def v(self):
+        return self._v
+    @v.setter
+    def v(self, value):
+        self._v = value + 2
+def f():
+    a = A()
+    a.v = 1
+    return a.v

@@ -1,0 +1,10 @@
+def h():
+    try:
+        raise KeyError("k")
+    except KeyError as error:
+        raise ValueError("v") from error
+def f():
+    try:
+        h()
+    except ValueError as error:
+        return repr(error.__cause__)

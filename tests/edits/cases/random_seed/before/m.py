@@ -1,0 +1,4 @@
+import seeds
+import random
+def f():
+    return random.random()

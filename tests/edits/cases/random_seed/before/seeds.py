@@ -1,0 +1,2 @@
+import random
+random.seed(1)

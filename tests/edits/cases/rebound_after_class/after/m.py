@@ -1,0 +1,6 @@
+N = 1
+N = 2
+class A:
+    n = N
+def f():
+    return A.n

@@ -1,0 +1,6 @@
+N = 1
+class A:
+    n = N
+N = 2
+def f():
+    return A.n

@@ -1,0 +1,3 @@
+from pkg import run
+def f():
+    return run()

@@ -1,0 +1,2 @@
+import registry
+registry.KINDS["a"] = 1

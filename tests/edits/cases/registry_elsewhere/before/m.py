@@ -1,0 +1,4 @@
+import kinds
+from registry import KINDS
+def f():
+    return KINDS["a"]

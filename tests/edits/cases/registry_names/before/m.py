@@ -1,0 +1,9 @@
+COMMANDS = {}
+def command(fn):
+    COMMANDS[fn.__name__] = fn
+    return fn
+@command
+def count(xs):
+    return len(xs)
+def f():
+    return sorted(COMMANDS)

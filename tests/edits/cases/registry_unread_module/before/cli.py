@@ -1,0 +1,4 @@
+COMMANDS = []
+def command(fn):
+    COMMANDS.append(fn)
+    return fn

@@ -1,0 +1,3 @@
+from pkg.sub.a import f as g
+def f():
+    return g()

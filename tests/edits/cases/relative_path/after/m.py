@@ -1,0 +1,3 @@
+def f():
+    with open("data.txt") as stream:
+        return stream.read()

@@ -1,0 +1,5 @@
+import inspect
+def tool() -> str:
+    return 1
+def f():
+    return inspect.signature(tool).return_annotation.__name__

@@ -1,0 +1,7 @@
+def h():
+    try:
+        raise ValueError("x")
+    finally:
+        pass
+def f():
+    return h()

@@ -1,0 +1,4 @@
+def h(x):
+    return None
+def f():
+    return h(1)

@@ -1,0 +1,3 @@
+import runpy
+def f():
+    return runpy.run_module("tool", run_name="__main__")["N"]

@@ -1,0 +1,3 @@
+STOP = frozenset({"a", "c"})
+def f():
+    return "b" in STOP

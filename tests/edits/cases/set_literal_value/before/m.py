@@ -1,0 +1,3 @@
+STOP = frozenset({"a", "b"})
+def f():
+    return "b" in STOP

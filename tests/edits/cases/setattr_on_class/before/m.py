@@ -1,0 +1,4 @@
+import patch
+from shape import Shape
+def f():
+    return Shape().area()

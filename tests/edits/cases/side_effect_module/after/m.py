@@ -1,0 +1,4 @@
+import setup_mode
+import state
+def f():
+    return state.MODE

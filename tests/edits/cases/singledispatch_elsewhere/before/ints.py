@@ -1,0 +1,4 @@
+from base import show
+@show.register(int)
+def _(x):
+    return "int"

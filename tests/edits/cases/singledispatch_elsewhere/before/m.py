@@ -1,0 +1,4 @@
+import ints
+from base import show
+def f():
+    return show(3)

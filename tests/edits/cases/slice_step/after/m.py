@@ -1,0 +1,3 @@
+ORDER = slice(None, None, -1)
+def f():
+    return [1, 2, 3][ORDER]

@@ -1,0 +1,2 @@
+def key(x):
+    return x

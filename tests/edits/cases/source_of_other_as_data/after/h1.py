@@ -1,0 +1,1 @@
+N = 1  # the number one

@@ -1,0 +1,4 @@
+import inspect
+# a comment
+def f():
+    return inspect.stack()[0].lineno

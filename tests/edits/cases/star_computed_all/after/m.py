@@ -1,0 +1,3 @@
+from pkg import *
+def f():
+    return g(), len([1])

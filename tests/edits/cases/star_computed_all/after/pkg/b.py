@@ -1,0 +1,3 @@
+__all__ = ["len"]
+def len(x):
+    return 99

@@ -1,0 +1,3 @@
+__all__ = ["g"]
+def g():
+    return 1

@@ -1,0 +1,3 @@
+__all__ = []
+def len(x):
+    return 99

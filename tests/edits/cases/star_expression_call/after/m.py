@@ -1,0 +1,2 @@
+def f():
+    return list(zip(*[[1, 2], [3, 4]]))

@@ -1,0 +1,5 @@
+def g():
+    return 2
+def h():
+    return 3
+

@@ -1,0 +1,4 @@
+from h1 import *
+from h2 import *
+def f():
+    return h()

@@ -1,0 +1,4 @@
+h = float
+from h1 import *
+def f():
+    return h(3)

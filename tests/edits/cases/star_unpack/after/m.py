@@ -1,0 +1,3 @@
+def f():
+    *rest, first = [1, 2, 3]
+    return first, rest

@@ -1,0 +1,3 @@
+def f():
+    first, *rest = [1, 2, 3]
+    return first, rest

@@ -1,0 +1,5 @@
+def h():
+    return 1
+def len(x):
+    return 99
+

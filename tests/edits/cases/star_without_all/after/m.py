@@ -1,0 +1,3 @@
+from h1 import *
+def f():
+    return len([1])

@@ -1,0 +1,6 @@
+class A:
+    @classmethod
+    def go(*a):
+        return len(a)
+def f():
+    return A.go()

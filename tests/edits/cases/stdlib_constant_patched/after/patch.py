@@ -1,0 +1,3 @@
+import string
+string.digits = "01"
+

@@ -1,0 +1,4 @@
+import patch
+import string
+def f():
+    return string.digits

@@ -1,0 +1,4 @@
+import patch
+import textwrap
+def f():
+    return textwrap.dedent("a")

@@ -1,0 +1,2 @@
+def rgb_to_hsv(r, g, b):
+    return "own"

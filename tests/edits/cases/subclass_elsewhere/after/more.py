@@ -1,0 +1,6 @@
+from base import Base
+class A(Base):
+    pass
+class B(Base):
+    pass
+

@@ -1,0 +1,9 @@
+from abc import ABC
+class Sized(ABC):
+    @classmethod
+    def __subclasshook__(cls, other):
+        return hasattr(other, "size")
+class A:
+    size = 1
+def f():
+    return issubclass(A, Sized)

@@ -1,0 +1,6 @@
+def f():
+    try:
+        from pkg import fast
+    except ImportError:
+        return "slow"
+    return fast.go()

@@ -1,0 +1,4 @@
+import other
+import pkg
+def f():
+    return pkg.b.g()

@@ -1,0 +1,5 @@
+class Base:
+    pass
+    def close(self):
+        return "base"
+

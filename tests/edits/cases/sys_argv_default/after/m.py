@@ -1,0 +1,8 @@
+import argparse
+def parser():
+    p = argparse.ArgumentParser()
+    p.add_argument("--n", type=int, default=1)
+    p.add_argument("--verbose", action="store_true")
+    return p
+def f():
+    return parser().parse_args([]).n

@@ -1,0 +1,4 @@
+import sys
+class Conf:
+    size = 2
+sys.modules[__name__] = Conf()

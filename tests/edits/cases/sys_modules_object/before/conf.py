@@ -1,0 +1,4 @@
+import sys
+class Conf:
+    size = 1
+sys.modules[__name__] = Conf()

@@ -1,0 +1,7 @@
+import unittest
+class T(unittest.TestCase):
+    def test_a(self):
+        pass
+
+def f():
+    return unittest.TestLoader().loadTestsFromTestCase(T).countTestCases()

@@ -1,0 +1,3 @@
+import tpkg
+def f():
+    return tpkg.N

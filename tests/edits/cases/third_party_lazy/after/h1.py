@@ -1,0 +1,3 @@
+def h():
+    from tpkg import g
+    return g()

@@ -1,0 +1,4 @@
+import tfw
+@tfw.handler("double")
+def double(x):
+    return x * 2

@@ -1,0 +1,4 @@
+import handlers
+import tfw
+def f():
+    return tfw.call("double", 2)

@@ -1,0 +1,8 @@
+import tfw
+class Net(tfw.Module):
+    def forward(self, x):
+        return x + 1
+    def report(self):
+        return 2
+def f():
+    return Net()(1)

@@ -1,0 +1,3 @@
+from importlib.metadata import version
+def f():
+    return version("tpkg")

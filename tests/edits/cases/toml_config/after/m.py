@@ -1,0 +1,3 @@
+import conf
+def f():
+    return conf.load("conf.toml")["n"]

@@ -1,0 +1,6 @@
+# a comment
+def f():
+    try:
+        raise ValueError("x")
+    except ValueError as error:
+        return error.__traceback__.tb_lineno

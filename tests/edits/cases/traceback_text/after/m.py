@@ -1,0 +1,9 @@
+import traceback
+# a comment
+def h():
+    raise ValueError("x")
+def f():
+    try:
+        h()
+    except ValueError:
+        return traceback.format_exc().splitlines()[-3:]

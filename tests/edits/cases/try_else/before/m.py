@@ -1,0 +1,8 @@
+def f():
+    try:
+        x = 1
+    except ValueError:
+        x = 2
+    else:
+        x += 1
+    return x

@@ -1,0 +1,2 @@
+class Row:
+    n = 2

@@ -1,0 +1,2 @@
+def tool(x: str):
+    return x

@@ -1,0 +1,2 @@
+def tool(x: int):
+    return x

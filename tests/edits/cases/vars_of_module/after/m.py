@@ -1,0 +1,3 @@
+import conf
+def f():
+    return sorted(k for k in vars(conf) if k.isupper())

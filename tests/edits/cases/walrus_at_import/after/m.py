@@ -1,0 +1,4 @@
+if (SIZE := len("abc")) > 1:
+    pass
+def f():
+    return SIZE

@@ -1,0 +1,4 @@
+if (SIZE := len("ab")) > 1:
+    pass
+def f():
+    return SIZE

@@ -1,0 +1,5 @@
+import warnings
+warnings.simplefilter("ignore")
+def f():
+    warnings.warn("careful")
+    return 1

@@ -1,0 +1,5 @@
+n = 1
+while n < 10:
+    n *= 2
+def f():
+    return n

@@ -1,0 +1,5 @@
+import io
+with io.StringIO("b") as stream:
+    TEXT = stream.read()
+def f():
+    return TEXT

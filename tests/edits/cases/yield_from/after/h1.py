@@ -1,0 +1,3 @@
+def part():
+    yield 2
+    return 9

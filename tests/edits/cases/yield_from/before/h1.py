@@ -1,0 +1,3 @@
+def part():
+    yield 1
+    return 9
