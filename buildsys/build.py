@@ -119,7 +119,7 @@ class Build:
         self._store = Store(project.state, graph.keeping.link_above)
         self._preparer = Preparer(project, graph)
         self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past)
-        self._frontier = preflight(project, graph, wanted, self._preparer, self._files)
+        self._frontier = preflight(project, graph, wanted, self._preparer, self._files, self._past)
         with project.excerpts():
             self._shared = Shared(project, self._assessor, wanted, self._past)
         self._ephemeral = Ephemeral(graph, self._files, self._past)

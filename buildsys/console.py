@@ -12,7 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from buildsys.model import ActionFinished, ActionId, BuildFinished, BuildStarted, Event, Notice, Outcome, ServiceReady
+from buildsys.model import (
+    ActionFinished,
+    ActionId,
+    BuildFinished,
+    BuildStarted,
+    CheckFinished,
+    Event,
+    Notice,
+    Outcome,
+    RuleName,
+    ServiceReady,
+    natural_key,
+)
 from buildsys.phrases import counted, duration, listed, money, up_to_date
 from buildsys.tally import ORDER, RuleTally, Tally
 from buildsys.terminal import Line, Screen, Span, Style, error_lines
@@ -46,6 +58,8 @@ class Console:
         self._busy = False
         self._width = 14
         self._told: set[str] = set()
+        self._unchecked: set[ActionId] = set()
+        self._alike: dict[tuple[RuleName, str], list[ActionId]] = {}
         self._first_failed: ActionId | None = None
         self._over = threading.Event()
         self._ticker = threading.Thread(target=self._tick, name="console", daemon=True)
@@ -94,6 +108,8 @@ class Console:
             case ServiceReady():
                 where = event.url.partition("//")[2].partition("/")[0]
                 return [[Span(f"{event.name} ready on {where} ({duration(event.seconds)})")]]
+            case CheckFinished() if not event.verdict.passed:
+                self._unchecked.add(event.action)
             case BuildFinished():
                 self._over.set()
                 return self._last_lines(event)
@@ -108,7 +124,21 @@ class Console:
         if not self._busy:
             return []
         held, self._held = self._held, []
-        return [self._rule_line(rule) for rule in held if not _only_waited(rule)]
+        lines = []
+        for rule in held:
+            lines += self._as_above(rule)
+            lines += [] if _only_waited(rule) else [self._rule_line(rule)]
+        return lines
+
+    def _as_above(self, rule: RuleTally) -> list[Line]:
+        """The other actions of a rule that failed a check which is told already, a line for each check."""
+        lines: list[Line] = []
+        for (name, problem), actions in self._alike.items():
+            if name == rule.name and actions:
+                named = map(str, sorted(actions, key=lambda action: natural_key(action.shard)))
+                lines += error_lines(f"{problem} {listed(named, most=12)} (as above)")
+                actions.clear()
+        return lines
 
     def _rule_line(self, rule: RuleTally) -> Line:
         line = [Span(f"  {rule.name:<{self._width}}  ", "dim" if rule.quiet else "")]
@@ -122,7 +152,10 @@ class Console:
         return line
 
     def _failure(self, event: Event) -> list[Line]:
-        """A failure in full, one like it in a line; a diagnostic once for all that it blocks."""
+        """A failure in full, one like it in a line; a diagnostic once for all that it blocks.
+
+        What fails a check as another shard did waits until its rule is told: there may be as many as shards.
+        """
         if not isinstance(event, ActionFinished) or not event.error:
             return []
         text, name = event.error, str(event.action)
@@ -132,6 +165,13 @@ class Console:
         else:
             self._first_failed = self._first_failed or event.action
             text = _naming(event)
+        if event.action in self._unchecked:
+            kind = event.action.rule, text.partition("\n")[0].replace(name, "").rstrip()
+            if kind in self._alike:
+                self._alike[kind].append(event.action)
+                return []
+            self._alike[kind] = []
+            return error_lines(text)
         if same not in self._told:
             self._told.add(same)
             return error_lines(text)
@@ -146,7 +186,10 @@ class Console:
         if event.outcome == "done" and n == event.counts.get("reused", 0):
             return [[Span(up_to_date(n, event.seconds))]]
         unsettled = [rule for rule in self._tally.rules.values() if rule.n_done and not rule.told]
-        lines = [self._rule_line(rule) for rule in (*self._held, *unsettled) if not _only_waited(rule)]
+        lines = []
+        for rule in (*self._held, *unsettled):
+            lines += self._as_above(rule)
+            lines += [] if _only_waited(rule) else [self._rule_line(rule)]
         lines += self._left_out()
         return [*lines, self._final_line(event)]
 

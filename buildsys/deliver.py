@@ -297,9 +297,10 @@ class Delivery:
         kept = "its outputs are kept until the next build" if ephemeral else "its outputs are kept"
         free = "" if ephemeral else ", which costs no run"
         verdict = failed[0]
+        ended, mending = ("failed", "loosen the check") if verdict.answered else ("gives no answer", "mend its SQL")
         check = next(check for check in assessment.prepared.rule.checks if check.name == verdict.check)
         return BuildError(
-            f'check "{verdict.check}" failed for {assessment.action}',
+            f'check "{verdict.check}" {ended} for {assessment.action}',
             place=check.place,
             excerpt=verdict.detail,
             facts=[
@@ -310,6 +311,6 @@ class Delivery:
                 ),
                 *(("also failed", other.check) for other in failed[1:]),
             ],
-            hint=f"{kept}: mend the code that made them, or loosen the check{free}",
+            hint=f"{kept}: mend the code that made them, or {mending}{free}",
             exit_code=FAILED,
         )

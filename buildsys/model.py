@@ -339,13 +339,17 @@ class Decision:
 
 @dataclass(frozen=True)
 class CheckVerdict:
-    """How one check ended for one action. key: digest of its SQL and the outputs' digests. detail: what people read."""
+    """How one check ended for one action. key: digest of its SQL and the outputs' digests. detail: what people read.
+
+    answered: its SQL gave rows to judge by; false also where an output can't be read as the table that it asks.
+    """
 
     check: str
     key: Digest
     passed: bool
     detail: str = ""
     wall_s: float = 0.0
+    answered: bool = True
 
 
 # ---------------------------------------------------------------- events: one closed stream

@@ -84,6 +84,10 @@ class Past:
         """The last verdict of each of these keys of checks that has one: whether it passed."""
         return self._ask(lambda manifest: manifest.verdicts(keys)) if keys else {}
 
+    def sql_flaws(self, texts: Sequence[str]) -> list[str]:
+        """See `Manifest.sql_flaw`; nothing of earlier builds, but whoever is asked has DuckDB at hand."""
+        return self._ask(lambda manifest: [manifest.sql_flaw(text) for text in texts]) if texts else []
+
     def unmeasured(self, rule: Rule, outputs: Sequence[Made]) -> tuple[Made, ...]:
         """Those outputs that the rule has declared as metrics since they were made: their numbers were never read."""
         declared = [made for made in outputs if made.name in rule.metrics and not rule.ephemeral]

@@ -1,4 +1,4 @@
-"""What must hold before anything runs: scripts exist and their inputs do, patterns match something.
+"""What must hold before anything runs: scripts exist and their inputs do, patterns match something, checks are SQL.
 
 Joins the graph with the file system. What one action needs and only becomes known later is not looked at here.
 """
@@ -9,7 +9,8 @@ import shlex
 from collections.abc import Collection, Iterable
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError
-from buildsys.model import ActionId, Input, Rule, Service, Shard
+from buildsys.model import ActionId, Check, Input, Rule, Service, Shard
+from buildsys.past import Past
 from buildsys.plan.frontier import Frontier
 from buildsys.prepare import Preparer
 from buildsys.project import Project
@@ -21,10 +22,18 @@ from buildsys.state.patterns import expand, matches
 _MOST_SHARDS = 20
 
 
-def preflight(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer, files: Files) -> Frontier:
-    """The frontier of the wanted actions. Raises BuildError for the first input, script or shard that is missing."""
+def preflight(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer, files: Files, past: Past) -> Frontier:
+    """The frontier of the wanted actions.
+
+    Raises BuildError for the first input, script or shard that is missing, and the first check that is no SQL.
+    """
     with project.excerpts():
-        return _checked(project, graph, wanted, preparer, files)
+        frontier = _checked(project, graph, wanted, preparer, files)
+        checks = [check for name in wanted.shards for check in graph.rules[name].checks]
+        for check, flaw in zip(checks, past.sql_flaws([check.sql for check in checks]), strict=True):
+            if flaw:
+                raise _no_sql(check, flaw)
+        return frontier
 
 
 def _checked(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer, files: Files) -> Frontier:
@@ -76,6 +85,16 @@ def _require(project: Project, graph: Graph, files: Files, given: Input) -> None
             place=given.place,
             hint="make it, or name the file that you mean",
         )
+
+
+def _no_sql(check: Check, flaw: str) -> BuildError:
+    """flaw: "Parser Error: what is wrong", then a line of the SQL with a pointer below it."""
+    message, *shown = [line for line in flaw.splitlines() if line.strip()]
+    return BuildError(
+        f'check "{check.name}" is no SQL: {message.removeprefix("Parser Error: ")}',
+        place=check.place,
+        excerpt="\n".join(shown),
+    )
 
 
 def refuse_unwanted(graph: Graph, wanted: Wanted, force: Collection[str]) -> None:

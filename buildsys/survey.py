@@ -137,7 +137,7 @@ class Surveyor:
         self._preparer = Preparer(project, graph)
         self.files = Files(project.root, past.files, project.looks)
         self.assessor = Assessor(graph, self._preparer, self.files, Store(project.state), past)
-        self._frontier = preflight(project, graph, wanted, self._preparer, self.files)
+        self._frontier = preflight(project, graph, wanted, self._preparer, self.files, past)
         with project.excerpts():
             self._shared = Shared(project, self.assessor, wanted, past)
         self.ephemeral = Ephemeral(graph, self.files, past)

@@ -49,9 +49,9 @@ class Checks:
     def run(
         self, checks: Sequence[Check], outputs: Sequence[Made], files: Mapping[str, Sequence[Path]]
     ) -> list[CheckVerdict]:
-        """The verdict of each check, in order. files: output name -> its files. SQL that fails is a check that fails.
+        """The verdict of each check, in order. files: output name -> its files.
 
-        Raises Cancelled.
+        SQL that gives no answer is a check that fails. Raises Cancelled.
         """
         with self._connected() as connection:
             problems = {name: problem for name, paths in files.items() if (problem := _open(connection, name, paths))}
@@ -111,8 +111,9 @@ def _run(connection: duckdb.DuckDBPyConnection, check: Check, key: Digest, probl
         names = [column[0] for column in cursor.description or ()]
         rows = cursor.fetchmany(_SHOWN_ROWS + 1)
     except duckdb.Error as error:
-        told = "; ".join([_first_line(error), *(f"{name}: {problem}" for name, problem in problems.items())])
-        return CheckVerdict(check.name, key, False, told, time.monotonic() - started)
+        said = [line for line in str(error).splitlines() if line.strip()]
+        told = "\n".join([*said, *(f"{name}: {problem}" for name, problem in problems.items())])
+        return CheckVerdict(check.name, key, False, told, time.monotonic() - started, answered=False)
     passed, detail = _judge(names, rows)
     return CheckVerdict(check.name, key, passed, detail, time.monotonic() - started)
 

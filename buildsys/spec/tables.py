@@ -145,8 +145,9 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
                 "JSON or CSV is a table of its name, with the rows of this action's shard alone (of all shards that it "
                 "made, where it makes them). A check that gives one row of one BOOLEAN holds where that is true; false "
                 "and NULL, as of an average over no rows, fail. One that gives anything else asks for offending rows: "
-                "it holds where there are none, so `SELECT count(*) ...` never does. SQL that can't be run fails, too. "
-                "A check that fails keeps the outputs from their place, and all that needs them from running."
+                "it holds where there are none, so `SELECT count(*) ...` never does. SQL that gives no answer fails, "
+                "too; a text that is no SQL is refused before anything runs. A check that fails keeps the outputs from "
+                "their place, and all that needs them from running."
             ),
             examples=[{"answered": "SELECT avg((answer <> '')::INT) >= 0.95 FROM samples"}],
         ),

@@ -185,6 +185,15 @@ class Manifest:
                    WHERE key IN (SELECT unnest($1)) GROUP BY key"""
         return {Digest(key): passed for key, passed in self._fetch(query, list(keys))} if keys else {}
 
+    def sql_flaw(self, sql: str) -> str:
+        """What DuckDB says of a text that is no SQL, with line and pointer where it knows; "" where it is."""
+        import duckdb
+
+        try:
+            return "" if self._con.extract_statements(sql) else "there is no statement in it"
+        except duckdb.Error as error:
+            return str(error)
+
     def measured(self) -> Set[Measured]:
         """The bytes whose numbers are recorded."""
         if self._measured is None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from buildsys.errors import USAGE, BuildError
+from buildsys.project import Project
 from buildsys.state.files import Files
+from buildsys.survey import survey
 from tests.behaviour.conftest import Space
 
 RULES = """
@@ -128,6 +131,34 @@ def test_a_failing_check_holds_back_and_a_loosened_one_costs_no_run(sums: Space)
     built = sums.build()
     assert (built.outcome, built.ran) == ("done", ["sum"])
     assert '"n": 100' in sums.read("build/default/n/1.json")
+
+
+def test_a_check_that_is_no_sql_is_refused_before_anything_runs(sums: Space) -> None:
+    sums.write("rules/sums.toml", RULES + '[rule.number.checks]\nsmall = "SELECT n < 10 FORM n.n"\n')
+    built = sums.build(keep_going=True)
+    assert built.events == []
+    assert built.error
+    assert built.error.exit_code == USAGE
+    assert built.error.problem == 'check "small" is no SQL: syntax error at or near "n"'
+    assert str(built.error.place) == f"rules/sums.toml:{RULES.count(chr(10)) + 2}:1"
+    assert "SELECT n < 10 FORM n.n" in built.error.excerpt
+    with pytest.raises(BuildError, match="is no SQL"):
+        survey(Project(sums.root))
+    sums.write("rules/sums.toml", RULES + '[rule.number.checks]\nsmall = "-- nothing"\n')
+    built = sums.build()
+    assert built.error
+    assert built.error.problem == 'check "small" is no SQL: there is no statement in it'
+
+
+def test_a_check_that_asks_for_what_is_not_there_gives_no_answer(sums: Space) -> None:
+    """Which may be the fault of the SQL or of the outputs, so it is told as neither."""
+    sums.write("rules/sums.toml", RULES + '[rule.number.checks]\nsmall = "SELECT nn < 10 FROM n"\n')
+    built = sums.build(keep_going=True)
+    assert built.failed == ["number[0]", "number[1]", "number[2]"]
+    assert 'check "small" gives no answer for number[1]' in built.errors
+    assert 'Referenced column "nn" not found' in built.errors
+    assert "Candidate bindings" in built.errors
+    assert "mend its SQL" in built.errors
 
 
 def test_a_check_shows_the_offending_rows(sums: Space) -> None:

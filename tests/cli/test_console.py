@@ -166,6 +166,33 @@ def test_a_second_failure_of_the_same_kind_is_one_line(told):
     assert told.lines[5:] == ["error: samples[4]: KeyError: 'reasoning' (as above; log: logs/samples/4.log)"]
 
 
+def test_a_check_that_fails_for_many_shards_is_told_once_with_their_names(told):
+    """Though the rows and the paths that it tells are others for each."""
+    told(*begin(("samples", 4)))
+    for shard in (0, 2, 1):
+        told(verdict(f"samples[{shard}]", "full", False))
+        error = f'error: check "full" failed for samples[{shard}]\n    n={shard}'
+        told.act(f"samples[{shard}]", "failed", error=error)
+    assert told.lines == ['error: check "full" failed for samples[0]', "    n=0"]
+    told(verdict("samples[3]", "full", False), verdict("samples[3]", "whole", False))
+    told.act("samples[3]", "failed", error='error: check "whole" failed for samples[3]')
+    assert told.lines[2:4] == [
+        'error: check "whole" failed for samples[3]',
+        'error: check "full" failed for samples[1], samples[2] (as above)',
+    ]
+    assert told.lines[4].split()[:3] == ["samples", "4", "failed"]
+    assert len(told.lines) == 5
+
+
+def test_shards_that_failed_a_check_are_named_where_a_build_ends_before_all_are_done(told):
+    told(*begin(("samples", 4)))
+    for shard in range(2):
+        told(verdict(f"samples[{shard}]", "full", False))
+        told.act(f"samples[{shard}]", "failed", error=f'error: check "full" failed for samples[{shard}]\n    n={shard}')
+    told(BuildFinished(1, "failed", 1.0, {"failed": 2}))
+    assert told.lines[2] == 'error: check "full" failed for samples[1] (as above)'
+
+
 def test_another_failure_is_told_in_full(told):
     told(*begin(("samples", 3)))
     told.act("samples[3]", "failed", error="error: one\n  the first")

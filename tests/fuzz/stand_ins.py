@@ -201,6 +201,9 @@ class MemoryManifest:
     def verdicts(self, keys: Sequence[Digest]) -> dict[Digest, bool]:
         return {key: self._verdicts[key] for key in keys if key in self._verdicts}
 
+    def sql_flaw(self, sql: str) -> str:
+        return ""
+
     def commit(self, rows: Iterable[Row]) -> None:
         for row in rows:
             match row:
