@@ -276,9 +276,9 @@ class Assessor:
         return one.action in self._past.newest and self._past.newest[one.action].key == one.key
 
     def _decided(
-        self, one: Keyed, found: Mapping[ActionKey, Result], changes: Mapping[ActionId, list[str]]
+        self, one: Keyed, found: Mapping[ActionKey, Sequence[Result]], changes: Mapping[ActionId, list[str]]
     ) -> Assessment:
-        result = self._past.newest[one.action] if self._holds(one) else found.get(one.key)
+        result = self._past.newest[one.action] if self._holds(one) else next(iter(found.get(one.key, ())), None)
         different = tuple(changes.get(one.action, ()))
         if result is None:
             where: Where = "nowhere"

@@ -15,6 +15,8 @@ import xxhash
 
 Digest = NewType("Digest", str)
 """32 lower-case hexadecimal digits of an xxh3-128."""
+NO_DIGEST = Digest("")
+"""Where there is nothing, or nothing is known of it."""
 
 _HEAD = struct.Struct("<cI")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, NewType
 
-from buildsys.digest import Digest
+from buildsys.digest import NO_DIGEST, Digest, digest_of
 from buildsys.errors import Place
 from buildsys.request import AS_WRITTEN, Variation
 
@@ -273,11 +273,28 @@ class Part:
     path: str = ""
 
 
+SaidBy = Literal["narrowed", "accepted", "undone"]
+"""Why a result holds under a key that is not its own: nothing that it used differs, or a user says so (or no more)."""
+
+
+class Alias(NamedTuple):
+    """Another key under which a result holds. evidence: its own, for the sources that it was said of; see `Evidence`.
+
+    reason: for people, one line.
+    """
+
+    key: ActionKey
+    evidence: Digest
+    said_by: SaidBy
+    reason: str
+
+
 @dataclass(frozen=True)
 class Result:
     """What one action key made: the manifest's answer to "has this been done?".
 
-    context: digest of the half of the key that all actions of the rule share.
+    context: digest of the half of the key that all actions of the rule share. evidence: of its `Evidence`, "" where
+    that was not kept. alias: the key that it was found under, where that is not its own. counts_as: see `counted`.
     """
 
     key: ActionKey
@@ -285,6 +302,14 @@ class Result:
     run_id: int
     outputs: tuple[Made, ...]
     context: Digest
+    evidence: Digest = NO_DIGEST
+    counts_as: Digest = NO_DIGEST
+    alias: Alias | None = None
+
+    @property
+    def counted(self) -> Digest:
+        """What its outputs count by where they are ephemeral: its key, together with its discovered inputs."""
+        return self.counts_as or Digest(self.key)
 
 
 @dataclass(frozen=True)
@@ -311,6 +336,10 @@ class Trace:
     functions: frozenset[str] = frozenset()
     unseen: tuple[str, ...] = ()
 
+    @property
+    def digest(self) -> Digest:
+        return digest_of(sorted(self.modules), sorted(self.functions), self.unseen)
+
 
 class Discovered(NamedTuple):
     """One thing that a run asked of the machine and that no rule declares: an input that was found out.
@@ -323,6 +352,43 @@ class Discovered(NamedTuple):
     kind: Literal["file", "folder", "exists", "variable"]
     name: str
     value: str
+
+
+class Evidence(NamedTuple):
+    """What a result rests on beside its key, in digests.
+
+    sources: of the texts that ran. used: of the slice that its trace narrows them to, "" where the trace can't tell.
+    trace: of the `Trace`. discovered: of the discovered inputs together, "" where there are none.
+    """
+
+    sources: Digest
+    used: Digest
+    trace: Digest
+    discovered: Digest
+
+    @property
+    def digest(self) -> Digest:
+        return digest_of(*self)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was seen of a run; see `Evidence`, which is all of it in digests."""
+
+    sources: Digest
+    used: Digest
+    trace: Trace
+    discovered: tuple[Discovered, ...] = ()
+
+    @property
+    def evidence(self) -> Evidence:
+        return Evidence(self.sources, self.used, self.trace.digest, digest_of_discovered(self.discovered))
+
+
+def digest_of_discovered(discovered: Iterable[Discovered]) -> Digest:
+    """Of all of them together, whatever their order; "" for none."""
+    found = sorted(set(discovered))
+    return digest_of(found) if found else NO_DIGEST
 
 
 Outcome = Literal["ran", "reused", "restored", "failed", "skipped", "blocked", "cancelled"]

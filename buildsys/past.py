@@ -48,8 +48,8 @@ class Past:
         """What holds now under another profile, as `newest` has it for this one."""
         return self._ask(lambda manifest: manifest.newest(profile))
 
-    def find(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, Result]:
-        """The result of each key that was made before; its artifacts have their file names only.
+    def find(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, Sequence[Result]]:
+        """The results of each key that was made before, newest first; their artifacts have their file names only.
 
         Nearly every key that is not the newest was never made, and a look-up costs milliseconds: so keys are learned
         at the first question, and the manifest is asked only for those that it is likely to have.

@@ -12,15 +12,28 @@ import time
 from collections.abc import Collection, Iterable, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import BuildError
-from buildsys.model import ActionId, ActionKey, Artifact, Made, Part, Result, RuleName, Shard
+from buildsys.model import (
+    ActionId,
+    ActionKey,
+    Alias,
+    Artifact,
+    Discovered,
+    Evidence,
+    Made,
+    Part,
+    Result,
+    RuleName,
+    Shard,
+    Trace,
+)
 from buildsys.state import questions
 from buildsys.state.columns import as_given, insert, storable
 from buildsys.state.files import Row as KnownRow
-from buildsys.state.recording import Cells, Counters, Measured, Recording, released
+from buildsys.state.recording import Cells, Counters, Measured, Recording, Which, released
 from buildsys.state.rows import LastRun, OutputTable, Row
 from buildsys.state.schema import MIGRATIONS
 from buildsys.state.snapshot import (
@@ -44,6 +57,10 @@ if TYPE_CHECKING:
     import duckdb
 
 _Known: TypeAlias = tuple[Counters, set[Digest]]
+_MOST_AKIN: Final = 8
+_FOUND_BY: Final = 8
+_OUTPUT: Final = slice(13, None)
+"""Where they are in a row of results; see `questions`."""
 
 
 class Manifest:
@@ -101,12 +118,40 @@ class Manifest:
         """The last run of each profile that was ever built."""
         return {profile: LastRun(*row) for profile, *row in self._fetch(questions.PROFILES)}
 
-    def find(self, keys: Sequence[ActionKey]) -> dict[ActionKey, Result]:
-        """The last result of each key, whether it holds or not, under whichever profile it was made.
+    def find(self, keys: Sequence[ActionKey]) -> dict[ActionKey, list[Result]]:
+        """The results of each key that was made, or accepted for another, whether they hold or not; newest first.
 
-        Its artifacts have the file names as they were made.
+        Those of all profiles, of equal evidence the last one. Their artifacts have the file names as they were made.
         """
-        return {result.key: result for result in self._results(questions.FOUND, list(keys))} if keys else {}
+        return self._found(questions.FOUND, list(keys)) if keys else {}
+
+    def akin(self, rests: Sequence[Digest]) -> dict[Digest, list[Result]]:
+        """The same of results whose keys differ in code alone, by the rest of the key; only those with a trace.
+
+        At most so many for each that looking at all of them takes no time; the newest ones.
+        """
+        return self._found(questions.AKIN, list(rests), _MOST_AKIN) if rests else {}
+
+    def evidence(self, digests: Sequence[Digest]) -> dict[Digest, Evidence]:
+        return {Digest(digest): Evidence(*rest) for digest, *rest in self._fetch(questions.EVIDENCE, list(digests))}
+
+    def traces(self, digests: Sequence[Digest]) -> dict[Digest, Trace]:
+        found: dict[Digest, dict[str, list[str]]] = {}
+        for digest, kind, names in self._fetch(questions.TRACES, list(digests)):
+            found.setdefault(digest, {})[kind] = [] if kind is None else list(map(as_given, names))
+        return {
+            digest: Trace(
+                frozenset(told.get("module", ())), frozenset(told.get("function", ())), tuple(told.get("unseen", ()))
+            )
+            for digest, told in found.items()
+        }
+
+    def discovered(self, digests: Sequence[Digest]) -> dict[Digest, list[Discovered]]:
+        """The discovered inputs of each set, sorted."""
+        found: dict[Digest, list[Discovered]] = {}
+        for digest, kind, name, value in self._fetch(questions.DISCOVERED, list(digests)):
+            found.setdefault(digest, []).append(Discovered(kind, as_given(name), value))
+        return found
 
     def needed(self, last_runs: int, pinned: Iterable[int]) -> set[int]:
         """Ids of the results that hold now in any profile, or did at the end of one of the last or of a pinned run.
@@ -144,7 +189,7 @@ class Manifest:
         return {(profile, ActionId(rule, shard)): (run_id, key) for profile, rule, shard, run_id, key in rows}
 
     def short_keys(self) -> set[int]:
-        """`short_key` of every key that has a result."""
+        """`short_key` of every key that has a result, and of the rest of every key."""
         return {short for (short,) in self._fetch(questions.SHORT_KEYS)}
 
     def places(self, profile: str) -> dict[str, set[Digest]]:
@@ -213,11 +258,11 @@ class Manifest:
     def commit(self, rows: Iterable[Row]) -> None:
         """Append the rows, in one transaction; when this returns they outlast a kill.
 
-        A Hold's key must be that of a result in the same commit, or in an earlier one.
+        The result that a Hold or an AliasRow names must be in the same commit, or in an earlier one.
         """
-        recording = Recording(rows, self._counters, self._contexts, self.measured, self._ids_of)
+        recording = Recording(rows, self._counters, self._once, self.measured, self._ids_of)
         self._append(recording.tables)
-        self._contexts |= recording.contexts
+        self._once |= recording.once
         if self._measured is not None:
             self._measured |= recording.measured
 
@@ -266,7 +311,7 @@ class Manifest:
 
     def _take(self, con: duckdb.DuckDBPyConnection, known: _Known) -> None:
         self._con = con
-        self._counters, self._contexts = known
+        self._counters, self._once = known
         self._measured = None
         self._shown: dict[OutputTable, int] = {}
 
@@ -324,19 +369,30 @@ class Manifest:
 
     def _results(self, query: str, *args: Any) -> list[Result]:
         """Results from rows that are one output each, those of one result together."""
+        return [result for _, result in self._named(query, *args)]
+
+    def _found(self, query: str, *args: Any) -> dict[Any, list[Result]]:
+        found: dict[Any, list[Result]] = {}
+        for name, result in self._named(query, *args):
+            found.setdefault(name, []).append(result)
+        return found
+
+    def _named(self, query: str, *args: Any) -> list[tuple[Any, Result]]:
+        """The same, each with what it was found by."""
         heads = []
         last = None
         for row in self._fetch(query, *args):
-            group, key, rule, shard, run_id, context, name, made_shard, path, digest, size, executable, tree = row
-            if group != last:
-                last, outputs = group, list[Made]()
-                heads.append((key, ActionId(rule, shard), run_id, outputs, context))
+            if row[0] != last:
+                last, outputs = row[0], list[Made]()
+                heads.append((row, outputs))
+            name, made_shard, *artifact = row[_OUTPUT]
             if name is not None:
-                outputs.append(Made(name, made_shard, Artifact(path, digest, size, executable, tree)))
-        return [Result(key, action, run_id, tuple(made), context) for key, action, run_id, made, context in heads]
+                outputs.append(Made(name, made_shard, Artifact(*artifact)))
+        return [(row[_FOUND_BY], _result(row, tuple(outputs))) for row, outputs in heads]
 
-    def _ids_of(self, keys: list[ActionKey]) -> dict[ActionKey, int]:
-        return dict(self._fetch(questions.IDS, keys)) if keys else {}
+    def _ids_of(self, keys: list[ActionKey]) -> dict[Which, int]:
+        rows = self._fetch(questions.IDS, keys) if keys else []
+        return {(key, evidence): result_id for key, evidence, result_id in rows}
 
     def _drop_views_but(self, kept: set[str]) -> None:
         query = "SELECT view_name FROM duckdb_views() WHERE database_name = 'manifest' AND schema_name = 'main'"
@@ -350,12 +406,19 @@ def short_key(key: ActionKey) -> int:
     return int(key[:15], 16)
 
 
+def _result(row: Sequence[Any], outputs: tuple[Made, ...]) -> Result:
+    """From the columns before those of an output; see `questions`."""
+    _, key, rule, shard, run_id, context, evidence, counts_as, _, *alias = row[: _OUTPUT.start]
+    named = Alias(*alias) if alias[0] else None
+    return Result(key, ActionId(rule, shard), run_id, outputs, context, evidence, counts_as, named)
+
+
 def _known(con: duckdb.DuckDBPyConnection) -> _Known:
     """What was recorded so far, as far as it decides what is recorded next."""
-    result_id, hold_id, file_id = con.execute(questions.LARGEST).fetchall()[0]
-    contexts = con.execute("SELECT DISTINCT context FROM recorded.contexts").fetchall()
-    counters = Counters(result_id=result_id, hold_id=hold_id, file_id=file_id)
-    return counters, {Digest(context) for (context,) in contexts}
+    result_id, hold_id, file_id, alias_id = con.execute(questions.LARGEST).fetchall()[0]
+    once = con.execute(questions.ONCE).fetchall()
+    counters = Counters(result_id=result_id, hold_id=hold_id, file_id=file_id, alias_id=alias_id)
+    return counters, {Digest(digest) for (digest,) in once if digest}
 
 
 def _opened(state: Path) -> tuple[duckdb.DuckDBPyConnection, _Known, list[str]]:

@@ -8,19 +8,52 @@ from __future__ import annotations
 
 from typing import Final
 
-HELD: Final = """
-    SELECT h.hold_id, r.key, h.rule, h.shard, r.run_id, r.context,
+_RESULT: Final = """r.key, r.rule, r.shard, r.run_id, r.context, coalesce(r.evidence, ''), coalesce(r.counts_as, '')"""
+"""Of a result; after it come the key that it is found by, and its alias."""
+HELD: Final = f"""
+    SELECT h.hold_id, {_RESULT}, NULL, a.key, a.evidence, a.said_by, a.reason,
         p.name, p.shard, p.path, p.digest, p.size, p.executable, p.tree
     FROM recorded.current h JOIN recorded.results r USING (result_id) LEFT JOIN recorded.places p USING (hold_id)
+    LEFT JOIN recorded.current_aliases a
+        ON a.profile = h.profile AND a.rule = h.rule AND a.shard = h.shard AND a.result_id = h.result_id
     WHERE h.profile = $1 ORDER BY h.hold_id, p.position
 """
-FOUND: Final = """
-    SELECT r.result_id, r.key, r.rule, r.shard, r.run_id, r.context,
-        o.name, o.shard, o.file, o.digest, o.size, o.executable, o.tree
-    FROM recorded.results r LEFT JOIN recorded.outputs o USING (result_id)
-    WHERE r.result_id IN (
-        SELECT max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key
-    ) ORDER BY r.result_id, o.position
+_NO_ALIAS: Final = "NULL AS alias, NULL AS alias_evidence, NULL AS said_by, NULL AS reason"
+_MADE: Final = f"""
+    SELECT row_number() OVER (ORDER BY r.result_id DESC) AS n, {_RESULT}, w.found,
+        w.alias, w.alias_evidence, w.said_by, w.reason, r.result_id
+    FROM wanted w JOIN recorded.results r USING (result_id)
+"""
+_WITH_OUTPUTS: Final = """
+    SELECT m.* EXCLUDE (result_id), o.name, o.shard, o.file, o.digest, o.size, o.executable, o.tree
+    FROM made m LEFT JOIN recorded.outputs o USING (result_id) ORDER BY m.n, o.position
+"""
+FOUND: Final = f"""
+    WITH wanted AS (
+        SELECT max(result_id) AS result_id, r.key AS found, {_NO_ALIAS}
+        FROM recorded.results r WHERE r.key IN (SELECT unnest($1)) GROUP BY r.key, r.evidence
+        UNION ALL
+        SELECT result_id, key, key, evidence, said_by, reason FROM recorded.aliases WHERE alias_id IN (
+            SELECT max(alias_id) FROM recorded.aliases
+            WHERE said_by <> 'narrowed' AND key IN (SELECT unnest($1)) GROUP BY key
+        ) AND result_id IS NOT NULL
+    ), made AS ({_MADE}) {_WITH_OUTPUTS}
+"""
+AKIN: Final = f"""
+    WITH wanted AS (
+        SELECT max(r.result_id) AS result_id, r.rest AS found, {_NO_ALIAS}
+        FROM recorded.results r JOIN recorded.evidence e USING (evidence)
+        WHERE r.rest IN (SELECT unnest($1)) AND e.used <> '' GROUP BY r.rest, r.evidence
+        QUALIFY row_number() OVER (PARTITION BY r.rest ORDER BY max(r.result_id) DESC) <= $2
+    ), made AS ({_MADE}) {_WITH_OUTPUTS}
+"""
+EVIDENCE: Final = """
+    SELECT evidence, sources, used, trace, discovered FROM recorded.evidence WHERE evidence IN (SELECT unnest($1))
+"""
+TRACES: Final = "SELECT trace, kind, list(name) FROM recorded.traces WHERE trace IN (SELECT unnest($1)) GROUP BY ALL"
+DISCOVERED: Final = """
+    SELECT discovered, kind, name, value FROM recorded.discovered WHERE discovered IN (SELECT unnest($1))
+    ORDER BY discovered, kind, name
 """
 NEEDED: Final = """
     WITH window_start AS (
@@ -52,8 +85,19 @@ LAST_TRIED: Final = """
     SELECT profile, rule, shard, max(run_id), max_by(key, run_id) FROM recorded.actions
     WHERE key IS NOT NULL GROUP BY profile, rule, shard
 """
-IDS: Final = "SELECT key, max(result_id) FROM recorded.results WHERE key IN (SELECT unnest($1)) GROUP BY key"
-SHORT_KEYS: Final = "SELECT DISTINCT ('0x' || left(key, 15))::BIGINT FROM recorded.results"
+IDS: Final = """
+    SELECT key, coalesce(evidence, ''), max(result_id) FROM recorded.results
+    WHERE key IN (SELECT unnest($1)) GROUP BY ALL
+"""
+SHORT_KEYS: Final = """
+    SELECT DISTINCT ('0x' || left(key, 15))::BIGINT FROM recorded.results
+    UNION SELECT ('0x' || left(rest, 15))::BIGINT FROM recorded.results WHERE rest <> ''
+    UNION SELECT ('0x' || left(key, 15))::BIGINT FROM recorded.aliases WHERE said_by = 'accepted'
+"""
+ONCE: Final = """
+    SELECT context FROM recorded.contexts
+    UNION SELECT unnest([evidence, trace, discovered]) FROM recorded.evidence
+"""
 INPUTS: Final = """
     SELECT r.key, i.name, i.digest, i.path FROM recorded.inputs i JOIN recorded.results r USING (result_id)
     WHERE i.role = 'input' AND r.result_id IN (
@@ -66,7 +110,8 @@ FILES: Final = """
 """
 LARGEST: Final = """
     SELECT coalesce((SELECT max(result_id) FROM recorded.results), 0),
-        coalesce((SELECT max(hold_id) FROM recorded.holds), 0), coalesce((SELECT max(file_id) FROM recorded.files), 0)
+        coalesce((SELECT max(hold_id) FROM recorded.holds), 0), coalesce((SELECT max(file_id) FROM recorded.files), 0),
+        coalesce((SELECT max(alias_id) FROM recorded.aliases), 0)
 """
 MEASURED: Final = "SELECT DISTINCT rule, output, digest FROM recorded.metrics"
 PROFILES: Final = """

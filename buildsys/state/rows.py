@@ -9,19 +9,33 @@ import datetime
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, CheckVerdict, Made, Outcome, Part, Prices, RuleName, Shard, Usage
+from buildsys.digest import NO_DIGEST, Digest
+from buildsys.model import (
+    ActionId,
+    ActionKey,
+    CheckVerdict,
+    Evidence,
+    Made,
+    Observed,
+    Outcome,
+    Part,
+    Prices,
+    RuleName,
+    SaidBy,
+    Shard,
+    Usage,
+)
 from buildsys.state.stats import Stat
 
 
 class InputRow(NamedTuple):
-    """One file or folder that a result was made from.
+    """One file or folder that a result was made from, as it is declared.
 
-    role: "input" as declared, or "discovered" by the trace. digest: what counted in the key (of an ephemeral output
-    the key of its action). maker: the action whose output it is; None for a source.
+    digest: what counted in the key (of an ephemeral output what it counts by). maker: the action whose output it is;
+    None for a source.
     """
 
-    role: Literal["input", "discovered"]
+    role: Literal["input"]
     name: str
     path: str
     digest: str
@@ -38,7 +52,11 @@ class Context:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One key's outputs. In `outputs`, artifact.path is the file name as made, not the place in the workspace."""
+    """One key's outputs. In `outputs`, artifact.path is the file name as made, not the place in the workspace.
+
+    rest: digest of the key without its code, "" where that is not known. observed: what was seen of the run, None
+    where nothing was. counts_as: what its outputs count by where they are ephemeral, "" for its key.
+    """
 
     key: ActionKey
     action: ActionId
@@ -48,6 +66,13 @@ class ResultRow:
     inputs: tuple[InputRow, ...] = ()
     usage: Usage = field(default_factory=Usage)
     log: str = ""
+    rest: Digest = NO_DIGEST
+    observed: Observed | None = None
+    counts_as: Digest = NO_DIGEST
+
+    @property
+    def evidence(self) -> Digest:
+        return self.observed.evidence.digest if self.observed else NO_DIGEST
 
 
 @dataclass(frozen=True)
@@ -69,13 +94,36 @@ class ActionRow:
 
 @dataclass(frozen=True)
 class Hold:
-    """From now on the result of `key` holds for this action under this profile, published at the outputs' paths."""
+    """From now on a result holds for this action under this profile, published at the outputs' paths.
+
+    key, evidence: of the result; the last one with both.
+    """
 
     profile: str
     action: ActionId
     key: ActionKey
     outputs: tuple[Made, ...]
     run_id: int
+    evidence: Digest = NO_DIGEST
+
+
+@dataclass(frozen=True)
+class AliasRow:
+    """From now on an action has a result under `key`, which is not that result's own; see `Alias`.
+
+    result, made_with: key and evidence of the result; no key where it is undone. evidence: that of the alias: the trace
+    and the discovered inputs are the result's. run_id: 0 where nothing else was to be done.
+    """
+
+    profile: str
+    action: ActionId
+    key: ActionKey
+    said_by: SaidBy
+    reason: str
+    result: ActionKey | None = None
+    made_with: Digest = NO_DIGEST
+    evidence: Evidence | None = None
+    run_id: int = 0
 
 
 @dataclass(frozen=True)
@@ -171,6 +219,7 @@ Row = (
     | MetricsRow
     | ActionRow
     | Hold
+    | AliasRow
     | CheckRow
     | FileRow
     | RequestRow

@@ -79,5 +79,23 @@ _SETTINGS: Final = """
 CREATE TABLE recorded.settings (run_id INTEGER, rule VARCHAR, name VARCHAR, value VARCHAR, path VARCHAR);
 """
 
-MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS)
+_EVIDENCE: Final = """
+-- What a run used, beside its key: each trace, each set of discovered inputs and all of it together once, by digest.
+-- kind is 'module', 'function' or 'unseen'; NULL where a trace tells of nothing.
+CREATE TABLE recorded.traces (trace VARCHAR, kind VARCHAR, name VARCHAR);
+CREATE TABLE recorded.discovered (discovered VARCHAR, kind VARCHAR, name VARCHAR, value VARCHAR);
+CREATE TABLE recorded.evidence (
+    evidence VARCHAR, sources VARCHAR, used VARCHAR, trace VARCHAR, discovered VARCHAR);
+ALTER TABLE recorded.results ADD COLUMN rest VARCHAR;
+ALTER TABLE recorded.results ADD COLUMN evidence VARCHAR;
+ALTER TABLE recorded.results ADD COLUMN counts_as VARCHAR;
+
+-- Keys under which an action has a result that was made under another one. The last row of a key counts; result_id is
+-- NULL where what was said before is undone. said_by is 'narrowed', 'accepted' or 'undone'.
+CREATE TABLE recorded.aliases (
+    alias_id BIGINT, profile VARCHAR, rule VARCHAR, shard VARCHAR, key VARCHAR, result_id BIGINT, evidence VARCHAR,
+    said_by VARCHAR, reason VARCHAR, run_id INTEGER);
+"""
+
+MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

@@ -14,6 +14,16 @@ CREATE OR REPLACE VIEW recorded.current AS
 SELECT * FROM recorded.holds
 WHERE hold_id IN (SELECT max(hold_id) FROM recorded.holds GROUP BY profile, rule, shard) AND result_id IS NOT NULL;
 
+-- The key under which an action has what it holds, where that is not the key under which it was made.
+CREATE OR REPLACE VIEW recorded.current_aliases AS
+SELECT * FROM recorded.aliases
+WHERE alias_id IN (SELECT max(alias_id) FROM recorded.aliases GROUP BY profile, rule, shard) AND result_id IS NOT NULL;
+
+-- The discovered inputs of each result.
+CREATE OR REPLACE VIEW recorded.discoveries AS
+SELECT r.result_id, d.kind, d.name, d.value
+FROM recorded.results r JOIN recorded.evidence USING (evidence) JOIN recorded.discovered d USING (discovered);
+
 -- The parts of the keys that hold now, once for each rule; n_actions of its actions have it.
 CREATE OR REPLACE VIEW recorded.current_parts AS
 SELECT u.profile, u.rule, c.kind, c.name, c.value, c.path, sum(u.n_actions)::BIGINT AS n_actions
@@ -73,14 +83,19 @@ SELECT run_id, profile, rule, shard, name, passed, detail, key, wall_s FROM reco
 -- Each run has the metrics of the results that it made, took or left in place; also of those that failed a check.
 CREATE OR REPLACE VIEW metrics AS
 WITH made AS (
-    SELECT result_id, key, run_id, lead(run_id) OVER (PARTITION BY key ORDER BY result_id) AS until
-    FROM recorded.results
+    SELECT result_id, key, run_id FROM recorded.results
     WHERE result_id IN (SELECT o.result_id FROM recorded.outputs o SEMI JOIN recorded.metrics USING (digest))
+), held AS (
+    SELECT profile, rule, shard, run_id, result_id FROM recorded.holds
+    QUALIFY row_number() OVER (PARTITION BY profile, rule, shard, run_id ORDER BY hold_id DESC) = 1
 ), had AS (
-    SELECT a.run_id, a.profile, a.rule, a.shard, m.result_id
+    SELECT a.run_id, a.profile, a.rule, a.shard, h.result_id
     FROM recorded.actions a
-    JOIN made m ON m.key = a.key AND a.run_id >= m.run_id AND (m.until IS NULL OR a.run_id < m.until)
-    WHERE a.outcome IN ('ran', 'reused', 'restored') OR (a.outcome = 'failed' AND a.run_id = m.run_id)
+    ASOF JOIN held h ON h.profile = a.profile AND h.rule = a.rule AND h.shard = a.shard AND a.run_id >= h.run_id
+    WHERE a.outcome IN ('ran', 'reused', 'restored') AND h.result_id IN (SELECT result_id FROM made)
+    UNION
+    SELECT a.run_id, a.profile, a.rule, a.shard, m.result_id
+    FROM recorded.actions a JOIN made m ON m.key = a.key AND a.run_id = m.run_id WHERE a.outcome = 'failed'
     UNION
     SELECT run_id, profile, rule, shard, result_id FROM recorded.holds SEMI JOIN made USING (result_id)
 ), last_had AS (
@@ -98,10 +113,12 @@ WHERE m.name IS NOT NULL;
 _NOW: Final = """
 CREATE OR REPLACE VIEW artifacts AS
 SELECT h.profile, h.rule, coalesce(nullif(p.shard, ''), h.shard) AS shard, p.name, p.path, p.digest, p.size, r.key,
-    r.run_id, r.wall_s
+    r.run_id, r.wall_s, a.key AS held_key, a.said_by AS held_by, a.reason AS held_because
 FROM recorded.current h
 JOIN recorded.places p USING (hold_id)
-JOIN recorded.results r USING (result_id);
+JOIN recorded.results r USING (result_id)
+LEFT JOIN recorded.current_aliases a
+    ON a.profile = h.profile AND a.rule = h.rule AND a.shard = h.shard AND a.result_id = h.result_id;
 
 CREATE OR REPLACE VIEW params AS
 SELECT profile, rule, name, value, path AS config_key, n_actions FROM recorded.current_parts WHERE kind = 'param';
@@ -115,18 +132,34 @@ SELECT profile, rule, name, value AS version, n_actions FROM recorded.current_pa
 WHERE kind IN ('version', 'python');
 
 CREATE OR REPLACE VIEW code_deps AS
-SELECT profile, rule, path, split_part(name, ':', -1) AS symbol, value AS digest, n_actions
-FROM recorded.current_parts WHERE kind = 'code';
+WITH reached AS (
+    SELECT profile, rule, path, split_part(name, ':', -1) AS symbol, value AS digest, n_actions
+    FROM recorded.current_parts WHERE kind = 'code'
+), traced AS (
+    SELECT h.profile, h.rule, e.trace, count(*) AS n_used
+    FROM recorded.current h JOIN recorded.results r USING (result_id) JOIN recorded.evidence e USING (evidence)
+    GROUP BY ALL
+), used AS (
+    SELECT t.profile, t.rule, split_part(u.name, ':', 1) AS path,
+        CASE u.kind WHEN 'module' THEN '*' ELSE split_part(u.name, ':', 2) END AS symbol,
+        sum(t.n_used)::BIGINT AS n_used
+    FROM traced t JOIN recorded.traces u USING (trace) WHERE u.kind IN ('module', 'function') GROUP BY ALL
+)
+SELECT profile, rule, path, symbol, digest, coalesce(n_actions, 0) AS n_actions, coalesce(n_used, 0) AS n_used
+FROM reached FULL JOIN used USING (profile, rule, path, symbol);
 
 CREATE OR REPLACE VIEW symbols AS
-SELECT DISTINCT profile, path, symbol, digest FROM code_deps;
+SELECT DISTINCT profile, path, symbol, digest FROM code_deps WHERE digest IS NOT NULL;
 
 CREATE OR REPLACE VIEW files AS
-SELECT s.profile, s.path, s.digest, f.size, make_timestamp(f.mtime_ns // 1000) AS modified, s.n_actions
+SELECT s.profile, s.path, s.digest, f.size, make_timestamp(f.mtime_ns // 1000) AS modified, s.n_actions, s.declared
 FROM (
-    SELECT h.profile, i.path, i.digest, count(DISTINCT i.result_id) AS n_actions
-    FROM recorded.current h JOIN recorded.inputs i USING (result_id)
-    WHERE i.maker_rule IS NULL GROUP BY ALL
+    SELECT h.profile, i.path, i.digest, count(DISTINCT i.result_id) AS n_actions, bool_or(i.declared) AS declared
+    FROM recorded.current h JOIN (
+        SELECT result_id, path, digest, true AS declared FROM recorded.inputs WHERE maker_rule IS NULL
+        UNION ALL
+        SELECT result_id, name, value, false FROM recorded.discoveries WHERE kind = 'file' AND value <> ''
+    ) i USING (result_id) GROUP BY ALL
 ) s
 LEFT JOIN (SELECT path, digest, max_by(size, file_id) AS size, max_by(mtime_ns, file_id) AS mtime_ns
            FROM recorded.files GROUP BY ALL) f USING (path, digest);
@@ -143,6 +176,10 @@ WITH held AS (
 SELECT m.run_id, m.profile, m.rule, m.shard, i.role, i.name, i.path, i.digest, NULL::VARCHAR AS value
 FROM made m JOIN recorded.inputs i USING (result_id)
 UNION ALL
+SELECT m.run_id, m.profile, m.rule, m.shard, 'discovered', d.kind, d.name,
+    CASE WHEN d.kind IN ('file', 'folder') THEN d.value END, CASE WHEN d.kind NOT IN ('file', 'folder') THEN d.value END
+FROM made m JOIN recorded.discoveries d USING (result_id)
+UNION ALL
 SELECT m.run_id, m.profile, m.rule, m.shard, 'output', p.name, p.path, p.digest, NULL
 FROM made m JOIN recorded.places p USING (hold_id)
 UNION ALL
@@ -153,18 +190,19 @@ UNION ALL
 SELECT m.run_id, m.profile, m.rule, m.shard, 'setting', s.name, s.path, NULL, s.value
 FROM made m JOIN recorded.settings_of s USING (result_id);
 
--- consumer read an output of producer, by digest (an ephemeral output counts by the key of its action). Of several
--- results with those bytes, the one that holds now under the profile, else under another one, else the newest.
+-- consumer read an output of producer, by digest (an ephemeral output counts by the key of its action, with what that
+-- discovered). Of several results with those bytes, the one that holds now under the profile, else under another one,
+-- else the newest.
 CREATE OR REPLACE VIEW recorded.links AS
 WITH makers AS (
-    SELECT h.profile, h.rule, h.shard, h.result_id, r.key,
+    SELECT h.profile, h.rule, h.shard, h.result_id, coalesce(nullif(r.counts_as, ''), r.key) AS counted,
         max(h.hold_id IN (SELECT hold_id FROM recorded.current)) AS holds
     FROM recorded.holds h JOIN recorded.results r USING (result_id) GROUP BY ALL
 ), given AS (
     SELECT m.profile, m.rule, m.shard, o.digest, m.result_id, m.holds
     FROM makers m JOIN recorded.outputs o USING (result_id)
     UNION ALL
-    SELECT profile, rule, shard, key, result_id, holds FROM makers
+    SELECT profile, rule, shard, counted, result_id, holds FROM makers
 )
 SELECT i.result_id AS consumer, u.profile,
     coalesce(max(g.result_id) FILTER (g.holds AND g.profile = u.profile), max(g.result_id) FILTER (g.holds),
@@ -203,6 +241,11 @@ WITH RECURSIVE start AS MATERIALIZED (
     LEFT JOIN now w ON w.rule = i.maker_rule AND w.shard = i.maker_shard AND w.digest = i.digest
         AND w.file = parse_filename(i.path)
     UNION ALL
+    SELECT n.depth + 1, 'discovered', r.rule, r.shard, d.kind, d.name,
+        CASE WHEN d.kind IN ('file', 'folder') THEN d.value END,
+        CASE WHEN d.kind NOT IN ('file', 'folder') THEN d.value END
+    FROM reached n JOIN recorded.results r USING (result_id) JOIN recorded.discoveries d USING (result_id)
+    UNION ALL
     SELECT used.depth + 1, c.kind, used.rule, '', c.name, c.path, CASE WHEN c.kind = 'code' THEN c.value END,
         CASE WHEN c.kind <> 'code' THEN c.value END
     FROM (
@@ -227,6 +270,9 @@ WITH RECURSIVE places AS MATERIALIZED (
 ), reads AS MATERIALIZED (
     SELECT h.hold_id, i.path, NULL::BIGINT AS producer
     FROM recorded.current h JOIN recorded.inputs i USING (result_id) WHERE i.maker_rule IS NULL
+    UNION
+    SELECT h.hold_id, d.name, NULL
+    FROM recorded.current h JOIN recorded.discoveries d USING (result_id) WHERE d.kind <> 'variable'
     UNION
     SELECT h.hold_id, p.path, p.hold_id
     FROM recorded.current h JOIN recorded.inputs i USING (result_id)
@@ -265,6 +311,9 @@ WITH held AS (
     SELECT m.profile, h.rule, h.shard, 'input' AS kind, i.name, i.path, i.digest AS value
     FROM held h JOIN recorded.inputs i USING (result_id) JOIN recorded.results r USING (result_id)
     JOIN recorded.runs m ON m.run_id = r.run_id
+    UNION ALL
+    SELECT h.profile, h.rule, h.shard, 'discovered', d.kind, d.name, d.value
+    FROM held h JOIN recorded.discoveries d USING (result_id)
     UNION ALL
     SELECT h.profile, h.rule, h.shard, 'output', p.name, p.path, p.digest
     FROM held h JOIN recorded.places p USING (hold_id)

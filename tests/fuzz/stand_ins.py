@@ -167,9 +167,9 @@ class MemoryManifest:
         holds = [hold for (held_under, _), hold in self._holds.items() if held_under == profile]
         return {hold.action: self._result(hold.key, hold.action, hold.outputs) for hold in holds}
 
-    def find(self, keys: Sequence[ActionKey]) -> dict[ActionKey, Result]:
+    def find(self, keys: Sequence[ActionKey]) -> dict[ActionKey, list[Result]]:
         found = [self._results[key] for key in keys if key in self._results]
-        return {row.key: self._result(row.key, row.action, row.outputs) for row in found}
+        return {row.key: [self._result(row.key, row.action, row.outputs)] for row in found}
 
     def short_keys(self) -> set[int]:
         return {short_key(key) for key in self._results}

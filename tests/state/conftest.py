@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from buildsys.state.files import Files
+from buildsys.state.manifest import Manifest
 from tests.state import small
 
 
@@ -46,6 +47,37 @@ def project(root: Path, built: Path) -> Path:
     """A project of its own as `small` describes it, its manifest closed."""
     shutil.copytree(built, root, dirs_exist_ok=True)
     return root
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """State folders as they were after opening, and after the first run of the small project."""
+    root = tmp_path_factory.mktemp("templates")
+    for name, is_filled in (("empty", False), ("filled", True)):
+        manifest = Manifest.open(root / name)
+        if is_filled:
+            run_id = manifest.begin_run(command="buildsys build", profile="default", targets=["draft"])
+            manifest.commit(small.first_run(run_id))
+            manifest.finish_run(run_id, "done")
+        manifest.close()
+    return root
+
+
+@pytest.fixture
+def manifest(root: Path, templates: Path) -> Iterator[Manifest]:
+    shutil.copytree(templates / "empty", root / ".buildsys", dirs_exist_ok=True)
+    manifest = Manifest.open(root / ".buildsys")
+    yield manifest
+    manifest.close()
+
+
+@pytest.fixture
+def filled(root: Path, templates: Path) -> Iterator[Manifest]:
+    """With the first run of the small project."""
+    shutil.copytree(templates / "filled", root / ".buildsys", dirs_exist_ok=True)
+    manifest = Manifest.open(root / ".buildsys")
+    yield manifest
+    manifest.close()
 
 
 def tick(root: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from dataclasses import replace
 
@@ -18,37 +17,6 @@ from buildsys.state.manifest import Manifest
 from buildsys.state.rows import ActionRow, CheckRow, FileRow, Hold, InputRow, RequestRow, ResultRow
 from buildsys.state.stats import Stat
 from tests.state import small
-
-
-@pytest.fixture(scope="module")
-def templates(tmp_path_factory):
-    """State folders as they were after opening, and after the first run of the small project."""
-    root = tmp_path_factory.mktemp("templates")
-    for name, is_filled in (("empty", False), ("filled", True)):
-        manifest = Manifest.open(root / name)
-        if is_filled:
-            run_id = manifest.begin_run(command="buildsys build", profile="default", targets=["draft"])
-            manifest.commit(small.first_run(run_id))
-            manifest.finish_run(run_id, "done")
-        manifest.close()
-    return root
-
-
-@pytest.fixture
-def manifest(root, templates):
-    shutil.copytree(templates / "empty", root / ".buildsys", dirs_exist_ok=True)
-    manifest = Manifest.open(root / ".buildsys")
-    yield manifest
-    manifest.close()
-
-
-@pytest.fixture
-def filled(root, templates):
-    """With the first run of the small project."""
-    shutil.copytree(templates / "filled", root / ".buildsys", dirs_exist_ok=True)
-    manifest = Manifest.open(root / ".buildsys")
-    yield manifest
-    manifest.close()
 
 
 def test_what_holds_now_is_found_by_action(filled):
@@ -79,7 +47,7 @@ def test_the_newest_result_holds_and_a_revert_finds_the_earlier_one(filled):
     assert filled.newest("default")[act].key == small.key_of(act, 2)
     earlier = filled.find([small.key_of(act, 1), digest_of("unknown")])
     assert list(earlier) == [small.key_of(act, 1)]
-    assert earlier[small.key_of(act, 1)].outputs == (small.made(act, 1),)
+    assert [result.outputs for result in earlier[small.key_of(act, 1)]] == [(small.made(act, 1),)]
     filled.commit([Hold("default", act, small.key_of(act, 1), (small.made(act, 1, held=True),), 1)])
     assert filled.newest("default")[act].key == small.key_of(act, 1)
 
@@ -112,7 +80,7 @@ def test_an_action_that_is_no_longer_made_holds_nothing(filled):
 
 def test_the_parts_of_a_key_are_its_rules_and_its_inputs(filled):
     key = small.key_of(small.action("replies", "0"), 1)
-    parts = filled.context(filled.find([key])[key].context)
+    parts = filled.context(filled.find([key])[key][0].context)
     assert [part.group for part in parts] == ["code", "python", "version", "param"]
     assert parts[3] == Part("param", "max_tokens", "int 64", "sampling.max_tokens")
     assert [part.path for part in filled.inputs([key])[key]] == ["workspace/build/default/prompts/0.jsonl"]
@@ -150,7 +118,7 @@ def test_many_rows_go_by_arrow_and_say_the_same(filled, monkeypatch):
     assert filled.newest("default")[act].outputs == (small.made(act, 5, held=True),)
     key = small.key_of(act, 5)
     assert len(filled.inputs([key])[key]) == 1
-    assert len(filled.context(filled.find([key])[key].context)) == 3
+    assert len(filled.context(filled.find([key])[key][0].context)) == 3
 
 
 def test_runs_count_up_and_a_killed_one_is_marked(root, manifest):
