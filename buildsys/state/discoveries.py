@@ -1,0 +1,100 @@
+"""What a discovered input is worth now: the answer that a run would get that asks for the same.
+
+Knows nothing of rules, results or traces. Everything is asked through `looks`, so that a stamp holds only while all of
+it is answered in the same way.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from buildsys.digest import digest_of
+from buildsys.errors import BuildError
+from buildsys.model import Discovered
+from buildsys.state.files import Files
+from buildsys.state.looks import Looks
+
+CHANGING: Final = "changing"
+"""A file that is written to while it is read: what no run has seen, so what was recorded is never equal to it."""
+_UNREADABLE: Final = "unreadable"
+_CACHES: Final = "__pycache__"
+
+
+class Discoveries:
+    """Answers for one build; safe to use from several threads.
+
+    is_made: whether a path is an output of a rule: it is no name that a listing counts by. Of several questions for the
+    same the first counts, as it does for `looks`.
+    """
+
+    def __init__(
+        self, files: Files, looks: Looks, is_made: Callable[[str], bool], environ: Mapping[str, str] | None = None
+    ) -> None:
+        self._files = files
+        self._looks = looks
+        self._is_made = is_made
+        self._environ = os.environ if environ is None else environ
+        self._known: dict[tuple[str, str], str] = {}
+
+    def value_now(self, kind: str, name: str) -> str:
+        """As `Discovered` has it, when it was first asked for in this build."""
+        if (kind, name) not in self._known:
+            self._known[kind, name] = self.look_again(kind, name)
+        return self._known[kind, name]
+
+    def is_unchanged(self, found: Discovered) -> bool:
+        return self.value_now(found.kind, found.name) == found.value
+
+    def look_again(self, kind: str, name: str) -> str:
+        """The same at this moment: what a run saw that has just ended, if nothing has moved since."""
+        match kind:
+            case "file":
+                return self._content(name)
+            case "folder":
+                return self._names(name)
+            case "exists":
+                return self._what(name)
+            case _:
+                return self._variable(name)
+
+    def _content(self, path: str) -> str:
+        what = self._what(path)
+        if what != "file":
+            return what
+        try:
+            seen = self._files.look(path)
+        except BuildError:
+            return CHANGING if os.access(os.path.join(self._looks.root, path), os.R_OK) else _UNREADABLE
+        return seen.digest if seen else ""
+
+    def _names(self, folder: str) -> str:
+        """Of what is in a folder, but for what builds and Python put there."""
+        what = self._what(folder)
+        if what != "folder":
+            return what
+        try:
+            names = self._looks.names(folder)
+        except OSError:
+            return _UNREADABLE
+        above = f"{folder}/" if folder else ""
+        return digest_of(
+            sorted(pair for pair in names.items() if pair[0] != _CACHES and not self._is_made(above + pair[0]))
+        )
+
+    def _what(self, path: str) -> str:
+        try:
+            found = self._looks.stat(path)
+        except OSError:
+            return _UNREADABLE
+        if found is None:
+            return ""
+        return "file" if modes.S_ISREG(found.mode) else "folder" if modes.S_ISDIR(found.mode) else "other"
+
+    def _variable(self, name: str) -> str:
+        """A digest, since nobody has said that the value may be told."""
+        value = self._environ.get(name)
+        self._looks.variable(name, value)
+        return "" if value is None else digest_of(value)
