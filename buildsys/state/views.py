@@ -58,12 +58,14 @@ LEFT JOIN recorded.prices p USING (run_id)
 LEFT JOIN (SELECT run_id, profile, rule, shard, sum(cost) AS cost FROM requests GROUP BY ALL) q
     USING (run_id, profile, rule, shard);
 
+-- Where a terminal is too narrow for all columns, the first and the last ones are shown: so these tell the most.
 CREATE OR REPLACE VIEW runs AS
-SELECT r.run_id, r.profile, r.command, r.targets, r.overrides, e.outcome,
+SELECT r.run_id, r.profile, r.command,
     make_timestamp((r.started * 1e6)::BIGINT) AS started, make_timestamp((e.ended * 1e6)::BIGINT) AS ended,
-    e.ended - r.started AS wall_s, coalesce(a.n_ran, 0) AS n_ran, coalesce(a.n_failed, 0) AS n_failed,
-    coalesce(s.service_s, 0) AS service_s,
-    coalesce(a.cost, 0) + coalesce(s.service_s, 0) / 3600 * p.service_hour AS cost, p.currency
+    r.targets, r.overrides, round(coalesce(s.service_s, 0), 3) AS service_s,
+    coalesce(a.cost, 0) + coalesce(s.service_s, 0) / 3600 * p.service_hour AS cost, p.currency,
+    coalesce(a.n_failed, 0) AS n_failed, coalesce(a.n_ran, 0) AS n_ran, round(e.ended - r.started, 3) AS wall_s,
+    e.outcome
 FROM recorded.runs r
 LEFT JOIN recorded.ends e USING (run_id)
 LEFT JOIN recorded.prices p USING (run_id)

@@ -127,6 +127,13 @@ def test_the_shell_answers_a_statement_over_several_lines(typist):
     assert "words" in typist.waits_for(r"└.*┘[^>]*buildsys> ")
 
 
+def test_the_columns_of_runs_that_tell_most_fit_into_80_columns(typist):
+    typist.types("FROM runs;\r")
+    shown = typist.waits_for(r"└.*┘").split("┌")[-1].splitlines()
+    assert re.findall(r"\w+", shown[1]) == ["run_id", "profile", "command", "n_ran", "wall_s", "outcome"]
+    assert max(map(len, shown[1:])) <= 80
+
+
 def test_the_shell_goes_on_after_a_mistake_and_after_ctrl_c(typist):
     typist.types("SELECT nope FROM runs;\r")
     typist.waits_for("error: .*nope")
