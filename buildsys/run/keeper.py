@@ -27,8 +27,9 @@ import msgspec
 
 from buildsys.errors import FAILED, BuildError
 from buildsys.run.kept import END_S, POLL_S, Kept, Process, find, folder_id, log_path, read, record_path
+from buildsys.run.messages import Message
 from buildsys.run.process import exit_text, readable
-from buildsys.run.worker import Message, adopt_orphans, end_orphans, execute, signal_group
+from buildsys.run.worker import adopt_orphans, end_orphans, execute, signal_group
 
 LOOK_S = 2.0
 """How often the keeper sees whether the record is still there."""

@@ -22,7 +22,7 @@ from pickle import dumps
 from typing import Final
 
 from buildsys.errors import FAILED, BuildError
-from buildsys.run.worker import ENDED, PID, send
+from buildsys.run.messages import ENDED, PID, send
 
 PROGRAM = Path(__file__).with_name("worker.py")
 CLOSE_S = 3.0

@@ -15,109 +15,49 @@ from __future__ import annotations
 
 import sys
 
-if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
-    del sys.path[0]  # This folder is no place to import from.
-
 AT_START = frozenset(sys.modules)  # What Python itself has loaded can't be shadowed by a script's neighbour.
+
+if __name__ == "__main__":
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+        del sys.path[0]  # This folder is no place to import from.
+    # But for the files of this program, in a package that no import of users' code can mean.
+    __package__ = "buildsys worker"
+    sys.modules[__package__] = type(sys)(__package__)
+    sys.modules[__package__].__path__ = [__file__.rpartition("/")[0]]
 
 import atexit
 import contextlib
-import datetime
 import faulthandler
 import functools
 import gc
 import importlib
-import importlib.util
 import inspect
 import io
-import linecache
 import os
-import pickle
 import random
 import resource
 import select
 import signal
 import socket
-import struct
 import time
 import traceback
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any, NoReturn
 
-PID = struct.Struct("<i")
-ENDED = struct.Struct("<idq")
-"""How a child ended: wait status, CPU seconds with its waited children, peak resident bytes."""
+from .frozen import FrozenModules
+from .messages import ENDED, PID, Message, encoded, receive, receive_request, send
+
 GRACE_S = 1.0
 SEED = 0
 TORCH_SEED = 67280421310721
 """What torch starts with, so that an action that is the first to import it draws as the later ones do."""
-_SIZE = struct.Struct("<Q")
-_JOINED = 1 << 16
 _PR_SET_CHILD_SUBREAPER = 36
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-_PLAIN: dict[type, Callable[[Any], object]] = {kind: kind for kind in (dict, list, tuple, set, bytes, int, float)}
-_PLAIN[str] = str.__str__  # An enumeration's own `__str__` would tell its name.
-_TIMES = (datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone)
-
-Message = dict[str, Any]
-
-
-# ---------------------------------------------------------------- messages
-
-
-def send(conn: socket.socket, data: bytes, descriptors: Sequence[int] = ()) -> None:
-    """Send one frame; descriptors travel with its first bytes."""
-    head = _SIZE.pack(len(data))
-    if descriptors:
-        socket.send_fds(conn, [head], descriptors)
-    elif len(data) < _JOINED:
-        data = head + data
-    else:
-        conn.sendall(head)
-    conn.sendall(data)
-
-
-def receive(conn: socket.socket) -> Message:
-    """The next message; EOFError where the other side is gone."""
-    return dict(pickle.loads(_exactly(conn, _SIZE.unpack(_exactly(conn, _SIZE.size))[0])))
-
-
-def _receive_request(conn: socket.socket) -> tuple[Message, list[int]]:
-    head, descriptors, _, _ = socket.recv_fds(conn, _SIZE.size, 2)
-    if not head:
-        raise EOFError
-    for descriptor in descriptors:
-        os.set_inheritable(descriptor, False)
-    return dict(pickle.loads(_exactly(conn, _SIZE.unpack(head)[0]))), descriptors
-
-
-def _exactly(conn: socket.socket, n: int) -> bytearray:
-    data = bytearray(n)
-    view = memoryview(data)
-    while view:
-        got = conn.recv_into(view)
-        if not got:
-            raise EOFError
-        view = view[got:]
-    return data
-
-
-class _PlainPickler(pickle.Pickler):
-    """Lets plain values through, subclasses of them as their base; nothing whose unpickling imports users' code."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if type(value) in _TIMES or any(value is known for known in (*_PLAIN, *_TIMES)):
-            return NotImplemented
-        for kind, plain in _PLAIN.items():
-            if isinstance(value, kind):
-                return kind, (plain(value),)
-        raise pickle.PicklingError(type(value).__name__)
-
 
 # ---------------------------------------------------------------- the zygote
 
@@ -147,7 +87,7 @@ class Zygote:
                     os.read(self.wake, 4096)
                     self.reap()
                 if self.control.fileno() in ready:
-                    self.answer(*_receive_request(self.control))
+                    self.answer(*receive_request(self.control))
         self.end_all()
 
     def answer(self, request: Message, descriptors: list[int]) -> None:
@@ -281,92 +221,6 @@ def _log_to(path: str) -> None:
     os.close(log)
 
 
-# ---------------------------------------------------------------- frozen sources
-
-
-class FrozenModules:
-    """Finds first-party modules in `sources` (project-relative path: text), whatever the disk says by now.
-
-    Stands first in `sys.meta_path`. folder: the script's folder, project-relative; modules are named from there.
-    """
-
-    def __init__(self, root: str, folder: str, sources: Mapping[str, str]) -> None:
-        self.folder = os.path.join(root, folder) if folder else root
-        self.files = {os.path.join(root, path): text for path, text in sources.items()}
-        self.modules: dict[str, str] = {}
-        for path in self.files:
-            name = self._importable(path)
-            # A package wins over a module of the same name, as in Python.
-            if name and (name not in self.modules or path.endswith("__init__.py")):
-                self.modules[name] = path
-        self.namespaces = {parent for name in self.modules for parent in _parents(name)} - self.modules.keys()
-
-    def name_of(self, script: str) -> str:
-        """The module name of a script: what it is called, or a private one where that means another module, or none."""
-        stem = os.path.basename(script).removesuffix(".py")
-        if self.modules.get(stem) == script and getattr(sys.modules.get(stem), "__file__", script) == script:
-            return stem
-        name = f"script {stem.replace('.', '_')}"
-        self.modules[name] = script
-        return name
-
-    def _importable(self, path: str) -> str:
-        """The name, dotted from the folder, by which an import finds a file; "" where none does."""
-        parts = os.path.relpath(path, self.folder).removesuffix(".py").split(os.sep)
-        if parts[-1] == "__init__":
-            parts.pop()
-        name = ".".join(parts)
-        return "" if any("." in part for part in parts) or name in sys.builtin_module_names else name
-
-    def _freeze_loading(self) -> None:
-        """Have Python's own loader run the given texts, whoever finds the files; data beside them is read from disk."""
-        read = SourceFileLoader.get_code
-
-        def get_code(loader: SourceFileLoader, name: str) -> types.CodeType | None:
-            path = os.path.abspath(loader.path)
-            return compile(self.files[path], loader.path, "exec") if path in self.files else read(loader, name)
-
-        SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
-
-    def install(self) -> None:
-        for name in [*self.modules, *self.namespaces]:
-            if name not in AT_START:
-                sys.modules.pop(name, None)
-        for path, text in self.files.items():
-            # No modification time: `linecache` then never asks the disk.
-            lines = io.StringIO(text if text.endswith("\n") else text + "\n", newline=None).readlines()
-            linecache.cache[path] = (len(text), None, lines, path)
-        sys.path.insert(0, self.folder)
-        sys.meta_path.insert(0, self)
-        self._freeze_loading()
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if file := self.modules.get(name):
-            return importlib.util.spec_from_file_location(name, file)
-        if name in sys.builtin_module_names:
-            return None
-        place = os.path.join(self.folder, name.replace(".", os.sep))
-        if os.path.isfile(place + ".py") or os.path.isfile(os.path.join(place, "__init__.py")):
-            raise ImportError(
-                f"first-party module {name} was imported in a way that can't be seen from the source "
-                "(importlib, exec ...); import it plainly",
-                name=name,
-            )
-        if name in self.namespaces:
-            spec = ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [place]
-            return spec
-        return None
-
-
-def _parents(name: str) -> Iterator[str]:
-    while "." in name:
-        name = name.rpartition(".")[0]
-        yield name
-
-
 # ---------------------------------------------------------------- the worker
 
 
@@ -398,7 +252,7 @@ class Worker:
     def __init__(self, start: Message) -> None:
         self.root: str = start["root"]
         self.env: dict[str, str] = start["env"]
-        self.frozen = FrozenModules(self.root, start["folder"], start["sources"])
+        self.frozen = FrozenModules(self.root, start["folder"], start["sources"], AT_START)
         self.frozen.install()
         sys.meta_path.insert(1, SeededNumpy())
         self.signatures: dict[tuple[str, str], inspect.Signature | None] = {}
@@ -416,10 +270,10 @@ class Worker:
         try:
             self.reset(call)
             reply = {"ok": True, "value": self.value(call)}
-            data = _encoded(reply | _usage(before), strict="items" in call)
+            data = encoded(reply | _usage(before), strict="items" in call)
         except BaseException as error:
             reply = self.failure(error)
-            data = _encoded(reply | _usage(before), strict=True)
+            data = encoded(reply | _usage(before), strict=True)
         self.flush()
         return data
 
@@ -450,7 +304,8 @@ class Worker:
             try:
                 values.append(function(*item, **arguments))
             except Exception as error:
-                error.add_note(f"in item {n}")
+                if hasattr(error, "add_note"):  # from Python 3.11 on
+                    error.add_note(f"in item {n}")
                 raise
         return values
 
@@ -518,21 +373,6 @@ def _serve_calls(conn: socket.socket) -> int:
     # Not the whole of Python's end, which waits for threads that an action left.
     atexit._run_exitfuncs()
     return 0
-
-
-def _encoded(reply: Message, *, strict: bool) -> bytes:
-    """The reply as bytes. Only plain values travel: the builder must not import what users' values are made of.
-
-    strict: raises TypeError for another value; else it is left out.
-    """
-    buffer = io.BytesIO()
-    try:
-        _PlainPickler(buffer, protocol=4).dump(reply)
-    except pickle.PicklingError as error:
-        if strict:
-            raise TypeError(f"returned a value that is not plain, of type {error}") from None
-        return _encoded(reply | {"value": None}, strict=True)
-    return buffer.getvalue()
 
 
 def _keep_frames(report: traceback.TracebackException, keep: Callable[[str], bool]) -> None:

@@ -21,9 +21,9 @@ from pickle import dumps
 
 from buildsys.errors import BuildError
 from buildsys.run.machine import VISIBLE
+from buildsys.run.messages import receive, send
 from buildsys.run.process import COMMANDS, WORKERS, Child, Zygote, kill_together, readable
 from buildsys.run.traced import A_COMMAND, UNTOLD, Traced
-from buildsys.run.worker import receive, send
 
 CANCEL_S = 2.0
 """From SIGTERM to SIGKILL."""

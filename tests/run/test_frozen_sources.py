@@ -31,6 +31,11 @@ def test_the_source_that_inspect_shows_is_the_frozen_one(space: Space) -> None:
     assert space.workers().call(job).value == "def f(): return inspect.getsource(f)\n"
 
 
+def test_annotations_are_evaluated_as_in_a_plain_import(space: Space) -> None:
+    space.write("scripts/a.py", "def g(x: int): ...\n\ndef f(): return g.__annotations__['x'] is int\n")
+    assert call(space, "scripts/a.py::f") is True
+
+
 def test_no_bytecode_is_read_or_written(space: Space) -> None:
     space.write("scripts/a.py", "import pack.b\n\ndef f(): return 1\n")
     space.write("scripts/pack/__init__.py", "")
