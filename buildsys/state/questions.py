@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-_RESULT: Final = """r.key, r.rule, r.shard, r.run_id, r.context, coalesce(r.evidence, ''), coalesce(r.counts_as, '')"""
-"""Of a result; after it come the key that it is found by, and its alias."""
+_RESULT: Final = "r.run_id, r.context, coalesce(r.evidence, ''), coalesce(r.counts_as, '')"
+"""Of a result, after its key and action; then come what it is found by, and its alias."""
 HELD: Final = f"""
-    SELECT h.hold_id, {_RESULT}, NULL, a.key, a.evidence, a.said_by, a.reason,
+    SELECT h.hold_id, r.key, h.rule, h.shard, {_RESULT}, NULL, a.key, a.evidence, a.said_by, a.reason,
         p.name, p.shard, p.path, p.digest, p.size, p.executable, p.tree
     FROM recorded.current h JOIN recorded.results r USING (result_id) LEFT JOIN recorded.places p USING (hold_id)
     LEFT JOIN recorded.current_aliases a
@@ -20,7 +20,7 @@ HELD: Final = f"""
 """
 _NO_ALIAS: Final = "NULL AS alias, NULL AS alias_evidence, NULL AS said_by, NULL AS reason"
 _MADE: Final = f"""
-    SELECT row_number() OVER (ORDER BY r.result_id DESC) AS n, {_RESULT}, w.found,
+    SELECT row_number() OVER (ORDER BY r.result_id DESC) AS n, r.key, r.rule, r.shard, {_RESULT}, w.found,
         w.alias, w.alias_evidence, w.said_by, w.reason, r.result_id
     FROM wanted w JOIN recorded.results r USING (result_id)
 """

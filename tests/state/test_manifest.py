@@ -41,6 +41,15 @@ def test_each_profile_holds_results_of_its_own(filled):
     assert filled.newest("default")[act].outputs[0].artifact.path == "workspace/build/default/vocab.json"
 
 
+def test_an_action_that_holds_what_another_made_is_found_by_its_own_name(filled):
+    renamed, maker = small.action("renamed"), small.action("vocab")
+    output = small.made(maker, 1, held=True)
+    filled.commit([Hold("default", renamed, small.key_of(maker, 1), (output,), 1)])
+    newest = filled.newest("default")
+    assert newest[renamed].action == renamed
+    assert newest[renamed].key == newest[maker].key == small.key_of(maker, 1)
+
+
 def test_the_newest_result_holds_and_a_revert_finds_the_earlier_one(filled):
     act = small.action("vocab")
     filled.commit(small.done(act, 2, 1, ()))
