@@ -26,7 +26,7 @@ from buildsys.run.checks import Cancelled, Checks
 from buildsys.state.files import Files
 from buildsys.state.publish import publish, set_aside
 from buildsys.state.recorder import Recorder
-from buildsys.state.rows import CheckRow, Context, Hold, InputRow, RequestRow, ResultRow, Row, SettingRow
+from buildsys.state.rows import CheckRow, Context, Hold, InputRow, RequestRow, ResultRow, Row, SettingRow, VersionRow
 from buildsys.state.scratch import Scratch
 from buildsys.state.store import Damaged, Store
 
@@ -77,7 +77,9 @@ class Delivery:
         self._failed = failed
         self._staging = staging
         self._scratch = scratch
-        self._rules: set[RuleName] = set()  # Whose settings are recorded; only the main thread looks at it.
+        self._rules: set[RuleName] = (
+            set()
+        )  # Whose settings and versions are recorded; only the main thread looks at it.
         self._numbers = count(1)
         self._checks = Checks()
 
@@ -87,7 +89,7 @@ class Delivery:
             Context(assessment.prepared.context, assessment.prepared.parts),
             self._result_row(assessment, executed),
             *executed.metrics,
-            *self._setting_rows(assessment),
+            *self._rule_rows(assessment),
             *self._request_rows(assessment, executed),
         ]
         staged = dict(zip(executed.outputs, executed.staged, strict=True))
@@ -228,14 +230,15 @@ class Delivery:
         except BaseException as error:
             self._failed(error)  # a bug ends the build: nobody would wait for this delivery in vain
 
-    def _setting_rows(self, assessment: Assessment) -> list[SettingRow]:
-        """Those of a rule, with the first result that it makes in this run."""
+    def _rule_rows(self, assessment: Assessment) -> list[SettingRow | VersionRow]:
+        """Settings and versions of a rule that are in no key, with the first result that it makes in this run."""
         rule = assessment.action.rule
         if rule in self._rules:
             return []
         self._rules.add(rule)
-        settings = assessment.prepared.settings
-        return [SettingRow(self._run_id, rule, one.name, one.value, one.path) for one in settings]
+        prepared = assessment.prepared
+        settings = [SettingRow(self._run_id, rule, one.name, one.value, one.path) for one in prepared.settings]
+        return [*settings, *(VersionRow(self._run_id, rule, *one) for one in prepared.versions.items())]
 
     def _result_row(self, assessment: Assessment, executed: Executed) -> ResultRow:
         return ResultRow(

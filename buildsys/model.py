@@ -23,6 +23,10 @@ ActionKey = NewType("ActionKey", str)
 Value = object
 """A typed config value: str, int, float, bool, date, time, datetime, or a list or dict of these."""
 
+Versions = Literal["imported", "closure"] | tuple[str, ...]
+"""Of which distributions the versions are in a key: those that the code imports, these with all that they require, or
+those that are named."""
+
 NO_SHARD = Shard("")
 SHARD_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 """What a shard may be called, as a regular expression."""
@@ -150,6 +154,7 @@ class Rule:
     scratch: bool = False
     ephemeral: bool = False
     metrics: tuple[str, ...] = ()
+    versions: Versions = "imported"
 
     @property
     def gpus(self) -> int:

@@ -1,4 +1,4 @@
-"""What must hold before anything runs: scripts exist and their inputs do, patterns match something, checks are SQL.
+"""What must hold before anything runs: scripts, inputs and versions are known, patterns match, checks are SQL.
 
 Joins the graph with the file system. What one action needs and only becomes known later is not looked at here.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable
 
+from buildsys.code.parse import Broken
 from buildsys.errors import NO_SUCH_TARGET, BuildError
 from buildsys.model import ActionId, Check, Input, Rule, Service, Shard
 from buildsys.past import Past
@@ -41,7 +42,8 @@ def _checked(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer,
     services: dict[str, Service] = {}
     for name in wanted.shards:
         rule = graph.rules[name]
-        preparer.code(rule)
+        if not isinstance(preparer.code(rule), Broken):
+            preparer.versions(rule)
         services |= {service.name: service for service in graph.services_of(rule)}
         if rule.each and isinstance(rule.each.source, str):
             pattern = rule.each.source

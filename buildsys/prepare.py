@@ -10,19 +10,21 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from buildsys.code.parse import Broken
 from buildsys.code.resolve import Tree
 from buildsys.code.slice import Slice, merge, slice_of
 from buildsys.commands import command_values, scripts_of
 from buildsys.digest import Digest, Hasher, digest_of
-from buildsys.errors import BuildError, Place
+from buildsys.errors import BuildError, Place, nearest
 from buildsys.model import Part, Rule, RuleName, Service
 from buildsys.plan.key import Fact, Given, Surroundings, hasher_of, input_facts, parts_of, rule_facts, service_facts
 from buildsys.project import Project, action_environment
 from buildsys.spec.graph import Graph
+from buildsys.state.distributions import ABSENT, Distributions
 from buildsys.state.interpreters import Interpreter, Interpreters
-from buildsys.state.packages import Packages
+from buildsys.state.packages import own_distributions
 
 _FIELD = re.compile(r"\\\{[^{}]*\\\}")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -33,7 +35,8 @@ class Prepared:
     """One rule, ready for its actions.
 
     hasher, context, parts: its half of every key: hashed, its digest, and as people read it.
-    settings: as people read them; they are in no key. python: path of the interpreter that runs it.
+    settings: as people read them; they are in no key. versions: of distributions, which are in no key either.
+    python: path of the interpreter that runs it.
     warm: digest of all that a warm worker holds, but for the inputs that are shared: code, values, environment.
     service_keys: of the services that its actions need, by name.
     """
@@ -47,6 +50,7 @@ class Prepared:
     context: Digest
     parts: tuple[Part, ...]
     settings: tuple[Part, ...]
+    versions: Mapping[str, str]
     warm: Digest
 
 
@@ -57,9 +61,9 @@ class Preparer:
         self._project = project
         self._graph = graph
         self._environ = os.environ if environ is None else environ
-        self._packages = Packages(project.state / "cache" / "packages.json")
         self._interpreters = Interpreters(project.looks, project.state / "cache", action_environment((), self._environ))
         self._code: dict[RuleName, Slice | Broken | None] = {}
+        self._versions: dict[RuleName, tuple[Mapping[str, str], Mapping[str, str]]] = {}
         self._tree = _Sources(project.tree, graph)
 
     def code(self, rule: Rule) -> Slice | Broken | None:
@@ -79,7 +83,8 @@ class Preparer:
         code = self.code(rule)
         assert not isinstance(code, Broken)
         interpreter = self.interpreter(rule)
-        facts = tuple(rule_facts(rule, code, self._around(code, rule.env, service_keys, interpreter)))
+        keyed, others = self.versions(rule)
+        facts = tuple(rule_facts(rule, code, self._around(rule.env, keyed, service_keys, interpreter)))
         hasher = hasher_of(facts)
         env = action_environment([*rule.env, *(variable for _, variable in rule.secrets)], self._environ)
         settings = [Fact("setting", setting.name, setting.value, setting.config_key) for setting in rule.settings]
@@ -94,6 +99,7 @@ class Preparer:
             context=hasher.digest(),
             parts=parts_of(facts),
             settings=parts_of(settings),
+            versions=others,
             warm=digest_of(hasher.digest(), [[one.name, one.value] for one in settings], env, texts),
         )
 
@@ -107,12 +113,45 @@ class Preparer:
             error.place = rule.place
             raise
 
+    def versions(self, rule: Rule) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Distribution -> version of those that are in a rule's keys, and of the others that its code may run.
+
+        Its code must not be Broken. Raises BuildError for a name in the rule that is nothing known.
+        """
+        if rule.name not in self._versions:
+            self._versions[rule.name] = self._found_versions(rule)
+        return self._versions[rule.name]
+
+    def _found_versions(self, rule: Rule) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        code = self.code(rule)
+        assert not isinstance(code, Broken)
+        imported = code.external if code else frozenset[str]()
+        if not imported and not isinstance(rule.versions, tuple):
+            return {}, {}
+        interpreter = self.interpreter(rule)
+        installed = interpreter.distributions if interpreter else self._own
+        closure = installed.closure(imported)
+        if rule.versions == "closure":
+            keyed = closure
+        elif rule.versions == "imported":
+            keyed = installed.versions(imported)
+        else:
+            keyed = {}
+            for name in rule.versions:
+                found = installed.named(name) or ({name: ABSENT} if name in imported else {})
+                if not found:
+                    problem = f'versions of [rule.{rule.name}] name "{name}", which is neither installed nor imported'
+                    raise BuildError(problem, place=rule.place, hint=nearest(name, [*imported, *installed.names]))
+                keyed |= found
+        return keyed, {name: version for name, version in closure.items() if name not in keyed}
+
     def service_key(self, service: Service, inputs: Sequence[tuple[str, Sequence[Given]]]) -> Digest:
         """Digest of all that decides how a service answers: its command, code, params and inputs."""
         code = self.service_code(service)
         params = {param.name: param.value for param in service.params}
+        versions = self._own.versions(code.external) if code else {}
         facts: list[Fact] = [
-            *service_facts(service.command, params, code, self._around(code, service.env, {})),
+            *service_facts(service.command, params, code, self._around(service.env, versions, {})),
             *input_facts(inputs),
         ]
         return hasher_of(facts).digest()
@@ -125,18 +164,22 @@ class Preparer:
 
     def _around(
         self,
-        code: Slice | None,
         env: Sequence[str],
+        versions: Mapping[str, str],
         services: Mapping[str, Digest],
         interpreter: Interpreter | None = None,
     ) -> Surroundings:
-        packages = interpreter or self._packages
         return Surroundings(
             python=interpreter.version if interpreter else PYTHON,
-            versions=packages.versions(code.external) if code else {},
+            versions=versions,
             env={name: self._variable(name) for name in env},
             services=services,
         )
+
+    @cached_property
+    def _own(self) -> Distributions:
+        """What is installed for the interpreter that runs buildsys."""
+        return own_distributions(self._project.state / "cache" / "packages.json")
 
     def _variable(self, name: str) -> str | None:
         value = self._environ.get(name)

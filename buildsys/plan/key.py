@@ -32,7 +32,7 @@ class Fact:
 class Surroundings:
     """What a rule's actions run in, beside their inputs.
 
-    python: minor version ("3.11"). versions: distributions that the code imports.
+    python: minor version ("3.11"). versions: of those distributions that count.
     env: declared variables, None for unset. services: service name -> its key.
     """
 

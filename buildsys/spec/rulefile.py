@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from buildsys.errors import nearest
-from buildsys.model import GPU, MEMORY, Check, Declared, Each, Output, Rule, RuleName, Service
+from buildsys.model import GPU, MEMORY, Check, Declared, Each, Output, Rule, RuleName, Service, Versions
 from buildsys.request import AS_WRITTEN, Variation
 from buildsys.spec.agreement import check_agreement
 from buildsys.spec.config import Config, parse_config
@@ -156,6 +156,7 @@ class _RuleReader:
             scratch=table.scratch,
             ephemeral=table.ephemeral,
             metrics=self._metrics(),
+            versions=self._versions(),
         )
         if kind == "shell":
             self._check_command(rule)
@@ -183,6 +184,13 @@ class _RuleReader:
             if not self.table.outputs[name].endswith(".json"):
                 self.text.refuse(keys, f'is "{name}", which is no JSON file', hint="metrics are read from .json files")
         return tuple(self.table.metrics)
+
+    def _versions(self) -> Versions:
+        """Without the key, those that are imported; an empty array names none."""
+        written = self.table.versions
+        if isinstance(written, list):
+            return tuple(written)
+        return "closure" if written else "imported"
 
     def _secrets(self) -> tuple[tuple[str, str], ...]:
         """(name, variable) of each secret. Refuses a variable that `env` would put into keys and the manifest."""

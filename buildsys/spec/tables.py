@@ -30,6 +30,7 @@ Size = Annotated[
     ),
 ]
 Price = Annotated[float, Meta(ge=0)]
+Closure = Annotated[str, Meta(pattern="^closure$")]
 Function = Annotated[
     str, Meta(pattern=r"^[^:@$]+\.py::[A-Za-z_][A-Za-z0-9_]*$", title="a function of a script (path.py::function)")
 ]
@@ -212,6 +213,19 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
                 "read with the grammar of the Python that runs buildsys. Without it, that one."
             ),
             examples=[".venvs/train/bin/python"],
+        ),
+    ] = ""
+    versions: Annotated[
+        Closure | list[Text],
+        Meta(
+            title='"closure", or an array of names',
+            description=(
+                "Of which distributions the versions are in the keys. Without it, of those that the code imports; with "
+                '`"closure"` also of all that these require. An array is of those named and no others, by the names of '
+                "distributions or by those that are imported. The versions of the closure that are in no key are "
+                "recorded all the same. What is installed as editable counts as code of the project, not by a version."
+            ),
+            examples=[["torch", "transformers"]],
         ),
     ] = ""
     resources: Annotated[

@@ -189,7 +189,7 @@ _WORDS = {
     "time": "a time",
     "datetime": "a date and time",
 }
-_TYPES = re.compile(r"Expected `(\w+)`, got `(\w+)`")
+_TYPES = re.compile(r"Expected `([\w |]+)`, got `(\w+)`")
 _LIMIT = re.compile(r"Expected `\w+` (>=?) ([\d.]+)")
 _MISSING = re.compile(r"Object missing required field `(?P<key>\w+)`")
 
@@ -197,7 +197,8 @@ _MISSING = re.compile(r"Object missing required field `(?P<key>\w+)`")
 def _in_words(name: str, kind: Any, value: Any, message: str) -> str:
     """What msgspec says of one value, in the words of TOML."""
     if match := _TYPES.match(message):
-        return f"{name} has to be {_WORDS[match[1]]}, not {_WORDS[match[2]]}"
+        wanted = " or ".join(_WORDS[one] for one in match[1].split(" | "))
+        return f"{name} has to be {wanted}, not {_WORDS[match[2]]}"
     if match := _LIMIT.match(message):
         return f"{name} has to be {'at least' if match[1] == '>=' else 'more than'} {float(match[2]):g}, not {value}"
     if "matching regex" in message:
@@ -225,6 +226,8 @@ def _is_struct(kind: Any) -> TypeGuard[type[msgspec.Struct]]:
 def _parts(kind: Any, value: Any) -> Iterator[tuple[str | int, Any, Any]]:
     """(key, declared type, value) of what a table or array holds."""
     kind = _bare(kind)
+    if isinstance(value, list):  # of what may be something else, too
+        kind = next((one for one in get_args(kind) if get_origin(one) is list), kind)
     if _is_struct(kind) and isinstance(value, dict):
         hints = get_type_hints(kind, include_extras=True)
         yield from ((key, hints[key], part) for key, part in value.items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,9 +17,10 @@ from typing import Any, Final
 from buildsys.digest import digest_of
 from buildsys.errors import BuildError
 from buildsys.state.disk import write_whole
+from buildsys.state.distributions import Distributions
 from buildsys.state.installed import is_metadata
+from buildsys.state.inventory import FORMAT
 from buildsys.state.looks import Looks
-from buildsys.state.packages import versions_of
 
 OLDEST: Final = (3, 9)
 _PROGRAM: Final = Path(__file__).with_name("inventory.py")
@@ -34,11 +35,7 @@ class Interpreter:
     python: str
     version: str
     stdlib: frozenset[str]
-    provided: Mapping[str, Sequence[str]]
-
-    def versions(self, names: Iterable[str]) -> dict[str, str]:
-        """As `Packages.versions`."""
-        return versions_of(names, self.provided)
+    distributions: Distributions
 
 
 class Interpreters:
@@ -69,14 +66,14 @@ class Interpreters:
                 f"the interpreter {path} is too old: Python {version[0]}.{version[1]}",
                 hint="workers need Python {}.{} or later".format(*OLDEST),
             )
-        return Interpreter(python, "{}.{}".format(*version), frozenset(told["stdlib"]), told["provided"])
+        return Interpreter(python, "{}.{}".format(*version), frozenset(told["stdlib"]), Distributions.told(told))
 
     def _told(self, path: str, python: str) -> dict[str, Any]:
         """What it last told, if nothing that it told of has changed since."""
         cache = self._cache / f"python-{digest_of(python)}.json"
         try:
             kept: dict[str, Any] = json.loads(cache.read_text())
-            if kept["seen"] == self._seen(path, kept["told"]["folders"]):
+            if kept["told"]["format"] == FORMAT and kept["seen"] == self._seen(path, kept["told"]["folders"]):
                 return kept["told"]  # type: ignore[no-any-return]
         except (OSError, ValueError, KeyError, TypeError):
             pass  # nothing yet, or what a kill cut short

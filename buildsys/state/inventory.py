@@ -1,6 +1,7 @@
 """The program by which an interpreter tells what it is and what is installed for it, as JSON.
 
-Run by path in any Python from 3.9 on, so it imports nothing but the standard library.
+Run by path in any Python from 3.9 on, so it imports nothing but the standard library. What it tells is read in
+`distributions`.
 """
 
 from __future__ import annotations
@@ -10,37 +11,167 @@ import sys
 if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
     del sys.path[0]  # This folder is no place to import from.
 
+import ast
 import json
+import os
+import platform
+from collections.abc import Iterator
 from importlib import metadata
+from importlib.machinery import all_suffixes
+
+FORMAT = 2
+"""Of what is told; raised with each change of it, since answers are kept."""
 
 
-def provided() -> dict[str, list[str]]:
-    """The distributions, "name==version", by the top-level names that they provide; as imports find them, by path."""
-    found: dict[str, set[str]] = {}
-    seen: set[str] = set()
-    for one in metadata.distributions():
-        name = one.metadata["Name"]
-        if not name or name.lower() in seen:
-            continue  # hidden by one of an earlier folder, or half removed
-        seen.add(name.lower())
-        for top in _tops(one):
-            found.setdefault(top, set()).add(f"{name}=={one.version}")
-    return {top: sorted(lines) for top, lines in found.items()}
-
-
-def _tops(one: metadata.Distribution) -> set[str]:
-    declared = (one.read_text("top_level.txt") or "").split()
-    if declared:
-        return set(declared)
-    sources = [file for file in one.files or () if file.suffix == ".py"]
-    return {file.parts[0] if len(file.parts) > 1 else file.stem for file in sources}
-
-
-if __name__ == "__main__":
-    told = {
+def inventory() -> dict[str, object]:
+    """All that is told."""
+    return {
+        "format": FORMAT,
         "version": list(sys.version_info[:2]),
         "folders": sys.path,
         "stdlib": sorted(getattr(sys, "stdlib_module_names", ())),
-        "provided": provided(),
+        "environment": environment(),
+        "distributions": distributions(),
     }
-    print(json.dumps(told))
+
+
+def distributions() -> list[dict[str, object]]:
+    """All distributions, those of earlier folders first, as imports find them; what they hide left out."""
+    found: list[dict[str, object]] = []
+    seen: set[str] = set()
+    for one in metadata.distributions():
+        name = _field(one, "Name")
+        if not name or name.lower() in seen:
+            continue  # hidden by one of an earlier folder, or half removed
+        seen.add(name.lower())
+        tops, spaces = _tops(one)
+        found.append(
+            {
+                "name": name,
+                "version": _field(one, "Version"),
+                "tops": sorted(tops),
+                "spaces": sorted(spaces),
+                "requires": one.requires or [],
+                "places": sorted(_places(one, name)),
+            }
+        )
+    return found
+
+
+def environment() -> dict[str, str]:
+    """The variables of the markers in requirements."""
+    version = sys.implementation.version
+    stage = "" if version.releaselevel == "final" else f"{version.releaselevel[0]}{version.serial}"
+    return {
+        "os_name": os.name,
+        "sys_platform": sys.platform,
+        "platform_machine": platform.machine(),
+        "platform_python_implementation": platform.python_implementation(),
+        "platform_release": platform.release(),
+        "platform_system": platform.system(),
+        "platform_version": platform.version(),
+        "python_version": "{}.{}".format(*sys.version_info),
+        "python_full_version": platform.python_version(),
+        "implementation_name": sys.implementation.name,
+        "implementation_version": f"{version.major}.{version.minor}.{version.micro}{stage}",
+    }
+
+
+def _field(one: metadata.Distribution, name: str) -> str:
+    """What its metadata says, "" where it does not."""
+    return (name in one.metadata and one.metadata[name]) or ""
+
+
+def _tops(one: metadata.Distribution) -> tuple[set[str], set[str]]:
+    """The top-level names that it provides; and those of them that are only namespaces, which others may share."""
+    files = [file.parts for file in one.files or ()]
+    modules = {parts[0].partition(".")[0] for parts in files if len(parts) == 1 and _is_module(parts[0])}
+    packages = {parts[0] for parts in files if len(parts) == 2 and _is_module(parts[1], "__init__")}
+    folders = {parts[0] for parts in files if len(parts) > 1 and _is_module(parts[-1])} - {"__pycache__"}
+    found = {name for name in modules | packages | folders if name.isidentifier()}
+    tops = set((one.read_text("top_level.txt") or "").split()) or found
+    return tops, {top for top in tops & folders if top not in modules | packages}
+
+
+def _is_module(file: str, stem: str = "") -> bool:
+    return file.endswith(tuple(f"{stem}{suffix}" for suffix in all_suffixes()))
+
+
+# ---------------------------------------------------------------- editable installs
+
+
+def _places(one: metadata.Distribution, name: str) -> set[tuple[str, str]]:
+    """Where the code of an editable install lies: (module, the folder or file that it is without its suffix).
+
+    Module "" stands for whatever is found in the folder. Empty for what was installed by copying.
+    """
+    if os.path.isdir(developed := str(one.locate_file(""))) and _is_developed(name, developed):
+        return {("", developed)}
+    try:
+        about = json.loads(one.read_text("direct_url.json") or "{}")
+    except ValueError:
+        return set()
+    if not isinstance(about, dict) or not about.get("dir_info", {}).get("editable"):
+        return set()
+    found: set[tuple[str, str]] = set()
+    for file in one.files or ():
+        path = str(one.locate_file(file))
+        if len(file.parts) == 1 and file.suffix == ".pth":
+            found.update(("", folder) for folder in _folders(path))
+        elif len(file.parts) == 1 and file.suffix == ".py":
+            found.update(_mapped(path))
+    linked = {(top, str(one.locate_file(top))) for top in _tops(one)[0]}
+    found.update((top, os.path.realpath(path)) for top, path in linked if os.path.islink(path))
+    return found
+
+
+def _is_developed(name: str, folder: str) -> bool:
+    """Installed by `setup.py develop`, which leaves a link of this name beside the distributions."""
+    links = (os.path.join(path, f"{name}.egg-link") for path in sys.path if path != folder)
+    return any(map(os.path.isfile, links))
+
+
+def _folders(pth: str) -> Iterator[str]:
+    """The folders that a `.pth` file adds to `sys.path`."""
+    for line in _text(pth).splitlines():
+        folder = os.path.join(os.path.dirname(pth), line.strip())
+        if line.strip() and not line.startswith(("import ", "import\t", "#")) and os.path.isdir(folder):
+            yield os.path.abspath(folder)
+
+
+def _mapped(hook: str) -> Iterator[tuple[str, str]]:
+    """What an import hook that an installer wrote maps modules to: its literal dicts, and calls of `map_module`."""
+    try:
+        nodes = list(ast.walk(ast.parse(_text(hook))))
+    except (SyntaxError, ValueError):
+        return
+    pairs: list[tuple[object, object]] = []
+    for node in nodes:
+        if isinstance(node, ast.Dict):
+            pairs += [(_literal(key), _literal(node.values[n])) for n, key in enumerate(node.keys)]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "map_module" and len(node.args) == 2:
+            pairs.append((_literal(node.args[0]), _literal(node.args[1])))
+    for module, paths in pairs:
+        for path in paths if isinstance(paths, list) else [paths]:
+            if isinstance(module, str) and isinstance(path, str) and os.path.isabs(path):
+                stem = path[:-3] if path.endswith(".py") else path
+                yield module, stem[: -len("/__init__")] if stem.endswith("/__init__") else stem
+
+
+def _literal(node: ast.AST | None) -> object:
+    try:
+        return ast.literal_eval(node) if node else None
+    except ValueError:
+        return None
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    print(json.dumps(inventory()))

@@ -28,6 +28,7 @@ from buildsys.state.rows import (
     Row,
     ServiceRow,
     SettingRow,
+    VersionRow,
 )
 
 Cells = tuple[Any, ...]
@@ -185,6 +186,8 @@ class Recording:
                 self.tables["requests"].append(_request(row))
             case SettingRow():
                 self.tables["settings"].append(row)
+            case VersionRow():
+                self.tables["versions"].append(row)
 
 
 def _told(trace: Trace) -> Iterator[tuple[str, str]]:

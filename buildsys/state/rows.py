@@ -179,6 +179,15 @@ class SettingRow(NamedTuple):
     path: str
 
 
+class VersionRow(NamedTuple):
+    """The version of a distribution that the actions of a rule may have run in a run, though it is in no key."""
+
+    run_id: int
+    rule: RuleName
+    name: str
+    version: str
+
+
 class FileRow(NamedTuple):
     """A source file's digest and the stat that it had then: what `Files.learned` gives."""
 
@@ -226,6 +235,7 @@ Row = (
     | PricesRow
     | ServiceRow
     | SettingRow
+    | VersionRow
 )
 
 

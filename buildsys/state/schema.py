@@ -97,5 +97,10 @@ CREATE TABLE recorded.aliases (
     said_by VARCHAR, reason VARCHAR, run_id INTEGER);
 """
 
-MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE)
+_VERSIONS: Final = """
+-- Those of a rule in a run in which it made something; what is part of a key is among the parts of contexts.
+CREATE TABLE recorded.versions (run_id INTEGER, rule VARCHAR, name VARCHAR, version VARCHAR);
+"""
+
+MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE, _VERSIONS)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

@@ -37,6 +37,11 @@ GROUP BY ALL;
 CREATE OR REPLACE VIEW recorded.settings_of AS
 SELECT r.result_id, s.rule, s.name, s.value, s.path
 FROM recorded.results r JOIN recorded.settings s USING (run_id, rule);
+
+-- The versions of each result that are in no key.
+CREATE OR REPLACE VIEW recorded.versions_of AS
+SELECT r.result_id, v.rule, v.name, v.version
+FROM recorded.results r JOIN recorded.versions v USING (run_id, rule);
 """
 
 _HISTORY: Final = """
@@ -130,8 +135,11 @@ SELECT h.profile, h.rule, s.name, s.value, s.path AS config_key, count(*) AS n_a
 FROM recorded.current h JOIN recorded.settings_of s USING (result_id) GROUP BY ALL;
 
 CREATE OR REPLACE VIEW versions AS
-SELECT profile, rule, name, value AS version, n_actions FROM recorded.current_parts
-WHERE kind IN ('version', 'python');
+SELECT profile, rule, name, value AS version, true AS keyed, n_actions FROM recorded.current_parts
+WHERE kind IN ('version', 'python')
+UNION ALL
+SELECT h.profile, h.rule, v.name, v.version, false, count(*)
+FROM recorded.current h JOIN recorded.versions_of v USING (result_id) GROUP BY ALL;
 
 CREATE OR REPLACE VIEW code_deps AS
 WITH reached AS (
@@ -326,6 +334,9 @@ WITH held AS (
     UNION ALL
     SELECT DISTINCT h.profile, h.rule, '', 'setting', s.name, s.path, s.value
     FROM held h JOIN recorded.settings_of s USING (result_id)
+    UNION ALL
+    SELECT DISTINCT h.profile, h.rule, '', 'version', v.name, '', v.version
+    FROM held h JOIN recorded.versions_of v USING (result_id)
     UNION ALL
     SELECT h.profile, h.rule, h.shard, 'metric', m.name, p.path, arg_max(m.value, coalesce(m.step, 0))::VARCHAR
     FROM held h JOIN recorded.places p USING (hold_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import venv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,3 +103,10 @@ class Space:
 @pytest.fixture
 def space(tmp_path: Path) -> Space:
     return Space(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("environment") / "bare"
+    venv.create(folder, symlinks=True)
+    return folder

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-import venv
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,9 @@ from buildsys.errors import USAGE
 from buildsys.model import ActionStarted
 from buildsys.request import Request, Variation
 from buildsys.state import interpreters, stamp
-from buildsys.state.inventory import provided
+from buildsys.state.inventory import distributions
 from tests.behaviour.conftest import Space
+from tests.behaviour.installing import install
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -43,25 +44,6 @@ SAY = """
 import sys
 print(sys.prefix)
 """
-
-
-def install(environment: Path, name: str, version: str, source: str = "") -> None:
-    """A distribution with one module, as an installer leaves it; another version of it goes."""
-    (packages,) = environment.glob("lib/python*/site-packages")
-    for old in packages.glob(f"{name}-*.dist-info"):
-        shutil.rmtree(old)
-    metadata = packages / f"{name}-{version}.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    (metadata / "RECORD").write_text(f"{name}.py,,\n{metadata.name}/METADATA,,\n{metadata.name}/RECORD,,\n")
-    (packages / f"{name}.py").write_text(source)
-
-
-@pytest.fixture(scope="session")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("environment") / "bare"
-    venv.create(folder, symlinks=True)
-    return folder
 
 
 @pytest.fixture
@@ -203,5 +185,14 @@ def test_a_python_that_is_too_old_is_refused(space: Space) -> None:
 def test_what_is_installed_is_read_as_the_library_reads_it() -> None:
     code = "from importlib import metadata as m; import json; print(json.dumps(m.packages_distributions()))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    names = {top: sorted({line.partition("==")[0] for line in lines}) for top, lines in provided().items()}
-    assert names == {top: sorted(set(found)) for top, found in json.loads(said.stdout).items()}
+    told = {(top, name) for top, names in json.loads(said.stdout).items() for name in names if is_module(top)}
+    ours = {(top, str(one["name"])) for one in distributions() for top in one["tops"]}
+    assert told <= ours
+    more = [find_spec(top) for top, _ in ours - told]
+    assert not any(one and one.origin and one.origin.endswith(".py") for one in more), (
+        "older libraries miss only others"
+    )
+
+
+def is_module(name: str) -> bool:
+    return name.isidentifier() and name != "__pycache__"

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from buildsys.errors import BuildError, Place
-from buildsys.model import Check, Declared, Each, Input, Output, Param, Ref, Rule, RuleName, Service
+from buildsys.model import Check, Declared, Each, Input, Output, Param, Ref, Rule, RuleName, Service, Versions
 from buildsys.spec.rulefile import read_rules
 from buildsys.spec.schema import EXAMPLE
 
@@ -173,6 +173,19 @@ def test_a_reference_may_lead_to_another_rule_file() -> None:
         'ready = "http://127.0.0.1:{port}"\n',
     }
     assert read_rules(texts, {}.get).rules[RuleName("a")].inputs[0].source == Ref(RuleName("b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "versions"),
+    [
+        ("", "imported"),
+        ('versions = "closure"', "closure"),
+        ('versions = ["torch", "Tokenizers"]', ("torch", "Tokenizers")),
+        ("versions = []", ()),
+    ],
+)
+def test_which_versions_count_is_said_by_a_word_or_by_names(text: str, versions: Versions) -> None:
+    assert rule(text).versions == versions
 
 
 def test_no_rule_file_is_no_rule() -> None:

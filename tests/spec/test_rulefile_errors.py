@@ -311,6 +311,30 @@ ERRORS: dict[str, tuple[str, str, str, str]] = {
         "[service.class] can't be called so: class is a word of Python",
         "",
     ),
+    "versions of something else": (
+        f"[rule.a]\nrun = 's.py::f'\n{OUT}versions = 'all'\n",
+        "4:1",
+        'versions in [rule.a] is "all", which is not "closure", or an array of names',
+        'for example: versions = ["torch", "transformers"]',
+    ),
+    "versions by number": (
+        f"[rule.a]\nrun = 's.py::f'\n{OUT}versions = 2\n",
+        "4:1",
+        "versions in [rule.a] has to be a string or an array, not an integer",
+        "",
+    ),
+    "a version without a name": (
+        f"[rule.a]\nrun = 's.py::f'\n{OUT}versions = ['torch', '']\n",
+        "4:22",
+        "versions.1 in [rule.a] is empty",
+        "",
+    ),
+    "a resource that is half a GPU": (
+        f"[rule.a]\nrun = 's.py::f'\n{OUT}resources = {{ gpu = 0.5 }}\n",
+        "4:15",
+        "resources.gpu in [rule.a] has to be an integer or a string, not a number",
+        "",
+    ),
     "chat without records": (
         f"[rule.a]\nchat = 's.py::f'\n{OUT}",
         "1:7",
