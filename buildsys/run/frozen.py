@@ -12,27 +12,57 @@ import os
 import sys
 import types
 from collections.abc import Container, Iterator, Mapping, Sequence
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+
+Home = tuple[str, str, str]
+"""Modules of an editable install: (their name, dotted, "" for whatever is in the folder; the stem of their paths in
+`sources`; where that is, absolute)."""
 
 
 class FrozenModules:
-    """Finds first-party modules in `sources` (project-relative path: text), whatever the disk says by now.
+    """Finds first-party modules in `sources` (path: text), whatever the disk says by now.
 
-    Stands first in `sys.meta_path`. folder: the script's folder, project-relative; modules are named from there.
+    Stands first in `sys.meta_path`. Paths are relative to the project, or below the stem of a home. folder: the
+    script's folder, project-relative; modules are named from there, else from their home.
     at_start: what Python itself had loaded, which a neighbour of the script can't shadow.
     """
 
-    def __init__(self, root: str, folder: str, sources: Mapping[str, str], at_start: Container[str]) -> None:
+    def __init__(
+        self,
+        root: str,
+        folder: str,
+        sources: Mapping[str, str],
+        at_start: Container[str],
+        homes: Sequence[Home] = (),
+    ) -> None:
         self.at_start = at_start
         self.folder = os.path.join(root, folder) if folder else root
-        self.files = {os.path.join(root, path): text for path, text in sources.items()}
+        self.paths = {_located(root, path, homes): path for path in sources}  # As they are called in `sources`.
+        self.files = {file: sources[path] for file, path in self.paths.items()}
+        self.homes = [("", self.folder)]
+        self.homes += [
+            (module, path if _is_outside(stem) else os.path.join(root, stem)) for module, stem, path in homes
+        ]
         self.modules: dict[str, str] = {}
-        for path in self.files:
-            name = self._importable(path)
+        self.namespaces: dict[str, list[str]] = {}
+        for module, path in self.homes:
+            self._name(module, path)
+        self.tops = {_top(name) for name in self.modules}
+
+    def _name(self, module: str, path: str) -> None:
+        """Name the files of one home, as far as no home before has their names."""
+        found: dict[str, str] = {}
+        for file in self.files:
+            name = _importable(file, module, path)
             # A package wins over a module of the same name, as in Python.
-            if name and (name not in self.modules or path.endswith("__init__.py")):
-                self.modules[name] = path
-        self.namespaces = {parent for name in self.modules for parent in _parents(name)} - self.modules.keys()
+            if name and (name not in found or file.endswith("__init__.py")):
+                found[name] = file
+        taken = {name for name in found if not {name, _top(name)}.isdisjoint(self.modules)}
+        if path != self.folder:
+            taken |= {name for name in found if _is_python(name)}
+        self.modules.update((name, file) for name, file in found.items() if name not in taken)
+        for parent in {parent for name in found.keys() - taken for parent in _parents(name)} - found.keys():
+            self.namespaces.setdefault(parent, []).extend(_places(parent, module, path))
 
     def name_of(self, script: str) -> str:
         """The module name of a script: what it is called, or a private one where that means another module, or none."""
@@ -42,14 +72,6 @@ class FrozenModules:
         name = f"script {stem.replace('.', '_')}"
         self.modules[name] = script
         return name
-
-    def _importable(self, path: str) -> str:
-        """The name, dotted from the folder, by which an import finds a file; "" where none does."""
-        parts = os.path.relpath(path, self.folder).removesuffix(".py").split(os.sep)
-        if parts[-1] == "__init__":
-            parts.pop()
-        name = ".".join(parts)
-        return "" if any("." in part for part in parts) or name in sys.builtin_module_names else name
 
     def _freeze_loading(self) -> None:
         """Have Python's own loader run the given texts, whoever finds the files; data beside them is read from disk."""
@@ -84,8 +106,7 @@ class FrozenModules:
             return importlib.util.spec_from_file_location(name, file)
         if name in sys.builtin_module_names:
             return None
-        place = os.path.join(self.folder, name.replace(".", os.sep))
-        if os.path.isfile(place + ".py") or os.path.isfile(os.path.join(place, "__init__.py")):
+        if any(os.path.isfile(f"{place}.py") or os.path.isfile(f"{place}/__init__.py") for place in self._ours(name)):
             raise ImportError(
                 f"first-party module {name} was imported in a way that can't be seen from the source "
                 "(importlib, exec ...); import it plainly",
@@ -93,9 +114,63 @@ class FrozenModules:
             )
         if name in self.namespaces:
             spec = ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [place]
+            other = PathFinder.find_spec(name, path)
+            more = other.submodule_search_locations if other and other.loader is None else None
+            spec.submodule_search_locations = list(dict.fromkeys([*self.namespaces[name], *(more or ())]))
             return spec
         return None
+
+    def _ours(self, name: str) -> Iterator[str]:
+        """Where a first-party module of this name would be, without suffix."""
+        for module, path in self.homes:
+            if path == self.folder or _top(name) in self.tops:
+                yield from _places(name, module, path)
+
+
+def _located(root: str, path: str, homes: Sequence[Home]) -> str:
+    """The file that a path in `sources` is of."""
+    found = [(stem, place) for _, stem, place in homes if _is_outside(stem) and _is_of(path, stem)]
+    if not found:
+        return os.path.join(root, path)
+    stem, place = max(found, key=lambda one: len(one[0]))
+    return place + path[len(stem) :]
+
+
+def _is_outside(stem: str) -> bool:
+    return stem.startswith("<")
+
+
+def _is_of(path: str, stem: str) -> bool:
+    """It is the module, or of the package or folder, of this stem."""
+    return path == f"{stem}.py" or path.startswith(f"{stem}/")
+
+
+def _importable(file: str, module: str, path: str) -> str:
+    """The dotted name by which an import finds a file in a home; "" where none does."""
+    if not _is_of(file, path):
+        return ""
+    parts = file[len(path) :].removesuffix(".py").split(os.sep)[1:]
+    if parts and parts[-1] == "__init__":
+        parts.pop()
+    name = ".".join([*filter(None, [module]), *parts])
+    return "" if any("." in part for part in parts) or name in sys.builtin_module_names else name
+
+
+def _places(name: str, module: str, path: str) -> Iterator[str]:
+    """Where a home has a module or namespace of this name, without suffix."""
+    if not module:
+        yield os.path.join(path, *name.split("."))
+    elif name == module or name.startswith(f"{module}."):
+        yield os.path.join(path, *name[len(module) :].split(".")[1:])
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _is_python(name: str) -> bool:
+    """Whether Python finds a module of its own before one that is installed."""
+    return _top(name) in getattr(sys, "stdlib_module_names", ())
 
 
 def _parents(name: str) -> Iterator[str]:

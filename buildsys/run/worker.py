@@ -252,7 +252,7 @@ class Worker:
     def __init__(self, start: Message) -> None:
         self.root: str = start["root"]
         self.env: dict[str, str] = start["env"]
-        self.frozen = FrozenModules(self.root, start["folder"], start["sources"], AT_START)
+        self.frozen = FrozenModules(self.root, start["folder"], start["sources"], AT_START, start["homes"])
         self.frozen.install()
         sys.meta_path.insert(1, SeededNumpy())
         self.signatures: dict[tuple[str, str], inspect.Signature | None] = {}

@@ -20,6 +20,7 @@ from pathlib import Path
 from pickle import dumps
 
 from buildsys.errors import BuildError
+from buildsys.run.frozen import Home
 from buildsys.run.machine import VISIBLE
 from buildsys.run.messages import receive, send
 from buildsys.run.process import COMMANDS, WORKERS, Child, Zygote, kill_together, readable
@@ -56,8 +57,8 @@ class Job:
     python: path of the interpreter. combination: what a worker may be shared by; the caller digests into it the code,
     params, environment and shared inputs. group: what workers are told to leave by (`Workers.retire`). preload: imports
     from outside, "module" or "module:name", made once for all workers; one that fails is skipped, so that the action's
-    own import tells. sources: first-party modules, project-relative path -> text; nothing else is first-party.
-    folder: the script's folder, project-relative; `sys.path[0]`.
+    own import tells. sources: first-party modules, path -> text; nothing else is first-party. homes: where those of
+    them lie that are installed as editable. folder: the script's folder, project-relative; `sys.path[0]`.
     arguments: plain values, paths and lists of paths. env: the whole environment.
     log: where all output goes, appended; also that of native code and of children.
     """
@@ -74,6 +75,7 @@ class Job:
     log: Path
     group: str = ""
     share: Share = Share()
+    homes: tuple[Home, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -401,7 +403,13 @@ class Workers:
         # CUDA reads it when it is first used, never in a zygote: one serves all GPUs.
         zygote = self._zygote(job.python, {**_FIXED, **job.env})
         child, conn = zygote.fork(job.preload)
-        start = {"root": str(self._root), "folder": job.folder, "sources": dict(job.sources), "env": env}
+        start = {
+            "root": str(self._root),
+            "folder": job.folder,
+            "sources": dict(job.sources),
+            "homes": job.homes,
+            "env": env,
+        }
         return _Worker(key, job, child, conn, dumps(start, protocol=4))
 
     def _zygote(self, python: str, env: Mapping[str, str], flags: Sequence[str] = WORKERS) -> Zygote:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import pytest
 
+from buildsys.run.frozen import Home
 from tests.run.conftest import Space
 
 pytestmark = pytest.mark.timeout(60)
@@ -158,3 +162,85 @@ def test_processes_that_a_script_forks_have_the_frozen_modules_too(space: Space)
     script.unlink()
     neighbour.write_text("X = 10\n")
     assert space.workers().call(job).value == [2, 3]
+
+
+# ---------------------------------------------------------------- what is installed as editable
+
+
+def elsewhere(space: Space, target: str, homes: Sequence[Home], sources: Mapping[str, str]) -> object:
+    """What a function gives with these modules in reach, whose files lie in the homes only as they are on disk."""
+    job = space.job(target)
+    result = space.workers().call(replace(job, sources={**job.sources, **sources}, homes=tuple(homes)))
+    assert result.ok, result.error + result.traceback
+    return result.value
+
+
+def test_an_editable_package_outside_is_served_from_its_frozen_texts(
+    space: Space, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lib = tmp_path_factory.mktemp("elsewhere") / "impl"
+    lib.mkdir()
+    (lib / "__init__.py").write_text("WORD = 'new'\n")
+    (lib / "data.txt").write_text("data")
+    text = "from .deep import WORD\nfrom pathlib import Path\nDATA = (Path(__file__).parent / 'data.txt').read_text()\n"
+    space.write("scripts/a.py", "import lib.deep\n\ndef f(): return [lib.WORD, lib.DATA, lib.deep.__file__]\n")
+    sources = {"<lib>/lib/__init__.py": text, "<lib>/lib/deep.py": "WORD = 'old'\n"}
+    found = elsewhere(space, "scripts/a.py::f", [("lib", "<lib>/lib", str(lib))], sources)
+    assert found == ["old", "data", str(lib / "deep.py")]
+
+
+def test_a_folder_of_editable_modules_is_searched_after_that_of_the_script(space: Space) -> None:
+    space.write("scripts/a.py", "import one, two\n\ndef f(): return [one.X, two.X]\n")
+    space.write("scripts/one.py", "X = 'own'\n")
+    sources = {"<lib>/one/__init__.py": "X = 'lib'", "<lib>/two.py": "import one\nX = one.X + ' by lib'\n"}
+    assert elsewhere(space, "scripts/a.py::f", [("", "<lib>", "/nowhere/src")], sources) == ["own", "own by lib"]
+
+
+def test_editable_code_of_the_project_is_found_by_the_name_that_it_is_installed_under(space: Space) -> None:
+    space.write("scripts/a.py", "import tool.x\nfrom own import y\n\ndef f(): return [tool.x.X, y.Y]\n")
+    homes = [("tool", "libs/tool/impl", "/another/spelling"), ("", "src", "/another/spelling/src")]
+    sources = {"libs/tool/impl/__init__.py": "", "libs/tool/impl/x.py": "X = 1", "src/own/y.py": "Y = 2"}
+    assert elsewhere(space, "scripts/a.py::f", homes, sources) == [1, 2]
+
+
+def test_parts_of_a_namespace_are_found_wherever_they_lie(space: Space) -> None:
+    script = """
+    import ns.own, ns.one, ns.two
+    from xml import sax
+
+    def f():
+        return [ns.own.X, ns.one.X, ns.two.X, sax.__name__]
+    """
+    space.write("scripts/a.py", script)
+    space.write("scripts/ns/own.py", "X = 'own'\n")
+    homes = [("ns.one", "<one>/ns/one", "/nowhere/one"), ("", "<two>", "/nowhere/two")]
+    sources = {"<one>/ns/one.py": "X = 'one'", "<two>/ns/two/__init__.py": "X = 'two'", "<two>/xml/x.py": ""}
+    assert elsewhere(space, "scripts/a.py::f", homes, sources) == ["own", "one", "two", "xml.sax"]
+
+
+def test_a_part_of_a_namespace_that_is_installed_is_found_beside_editable_ones(space: Space) -> None:
+    script = """
+    import sys
+    sys.path.append("installed")
+    import ns.two, ns.three
+
+    def f():
+        return [ns.two.X, ns.three.X]
+    """
+    space.write("scripts/a.py", script)
+    space.write("installed/ns/three.py", "X = 'three'\n")
+    sources = {"<two>/ns/two.py": "X = 'two'"}
+    assert elsewhere(space, "scripts/a.py::f", [("", "<two>", "/nowhere/two")], sources) == ["two", "three"]
+
+
+def test_a_module_of_an_editable_package_that_was_not_seen_is_refused(
+    space: Space, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lib = tmp_path_factory.mktemp("elsewhere") / "lib"
+    lib.mkdir()
+    (lib / "other.py").write_text("")
+    space.write("scripts/a.py", "import lib, importlib\n\ndef f(): importlib.import_module('lib.other')\n")
+    job = space.job("scripts/a.py::f")
+    homes = (("lib", "<lib>/lib", str(lib)),)
+    result = space.workers().call(replace(job, sources={**job.sources, "<lib>/lib/__init__.py": ""}, homes=homes))
+    assert "first-party module lib.other was imported in a way that can't be seen" in result.error
