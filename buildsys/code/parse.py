@@ -1,4 +1,4 @@
-"""One source text -> what it imports, what it defines, and a digest that formatting and comments can't change.
+"""One source text -> its units, what it imports and defines, and by which computed names it does things.
 
 Knows nothing of other modules: names are as written; `resolve` finds what they mean.
 """
@@ -7,48 +7,33 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from buildsys.code import computed
+import msgspec
+
+from buildsys.code.reading import Alias, Code
+from buildsys.code.units import Function, Unit, units_of
 from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import FAILED, BuildError, Place, excerpt_of
 
-_END = object()
 
+class Module(msgspec.Struct, frozen=True, array_like=True):
+    """A parsed source text; where it is does not matter.
 
-@dataclass(frozen=True)
-class Import:
-    """One import as written: `from ..module import names` (level 2); names is empty for a plain `import module`.
-
-    deferred: it is made when a function is called, or only for type checkers, and not when its module is imported.
+    digest: of the text. imports: all of them, also those inside functions, `if` and `try`; deferred: those of them that
+    are made when a function is called. computed: what it does by computed names, see `reading.COMPUTED`.
+    defines: names bound at its top level; "*" stands for names not shown. exports: what its `__all__` lists, None where
+    that is computed or missing.
     """
 
-    module: str
-    names: tuple[str, ...] = ()
-    level: int = 0
-    deferred: bool = False
-
-
-@dataclass(frozen=True)
-class Module:
-    """A parsed source text.
-
-    digest: of its syntax tree without positions, so comments, blank lines and formatting do not count.
-    imports: all of them, also those inside functions, `if` and `try`.
-    dynamic: it names something that imports or runs code by a computed name.
-    roams: it names a Python file, or something that runs code of other folders than the script's.
-    defines: names bound at its top level by `def`, `class`, assignment or import; "*" stands for names not shown.
-    exports: what its `__all__` lists, None where that is computed.
-    """
-
-    path: str
     digest: Digest
-    imports: tuple[Import, ...]
-    dynamic: bool
-    roams: bool
+    units: tuple[Unit, ...]
+    imports: tuple[Alias, ...]
+    deferred: tuple[Alias, ...]
+    computed: frozenset[str]
     defines: frozenset[str]
     exports: tuple[str, ...] | None
+    lists_exports: bool
 
 
 class Broken(BuildError):
@@ -70,64 +55,58 @@ def parse(path: str, text: str) -> Module:
         raise Broken(str(error), place=Place(path), exit_code=FAILED) from None
     except (RecursionError, MemoryError):
         raise Broken("nested too deeply for Python", place=Place(path), exit_code=FAILED) from None
-    nodes = list(ast.walk(tree))
-    deferred = {id(node) for block in nodes for part in _deferred(block) for node in ast.walk(part)}
-    names = [name for node in tree.body for name in _bound(node)]
-    names += [name for node in nodes if isinstance(node, ast.Global) for name in node.names]
+    units = units_of(tree)
+    at_import = [code for unit in units for code in _at_import(unit)]
+    later = [code for unit in units for function in _functions(unit) for code in _bodies(function)]
+    computed = frozenset(name for code in (*at_import, *later) for name in code.computed)
+    exports = _exports(tree)
+    names = {name for unit in units for name in unit.code.binds}
+    names.update(name for code in later for name in code.binds)
+    hidden = "namespace" in computed or "__getattr__" in names
     return Module(
-        path=path,
-        digest=digest_bytes(_syntax(tree).encode("utf-8", "surrogatepass")),
-        imports=tuple(found for node in nodes for found in _imports(node, id(node) in deferred)),
-        dynamic=computed.may_import(nodes),
-        roams=computed.may_leave_folder(nodes),
-        defines=frozenset(names if not computed.may_define(nodes) else [*names, "*"]),
-        exports=computed.star_names(nodes),
+        digest=digest_bytes(text.encode("utf-8", "surrogatepass")),
+        units=units,
+        imports=tuple(dict.fromkeys(alias for code in at_import for alias in code.imports)),
+        deferred=tuple(dict.fromkeys(alias for code in later for alias in code.imports)),
+        computed=computed,
+        defines=frozenset(names | ({"*"} if hidden else set())),
+        exports=exports,
+        lists_exports="__all__" in names or "namespace" in computed,
     )
 
 
-def _syntax(tree: ast.Module) -> str:
-    """The tree as a text, without positions. Not `ast.dump`: how deep that can go depends on who calls."""
-    parts: list[str] = []
-    waiting: list[object] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.AST):
-            parts.append(f"{type(node).__name__}(")
-            waiting += [_END, *(getattr(node, name, None) for name in reversed(node._fields))]
-        elif isinstance(node, list):
-            parts.append("[")
-            waiting += [_END, *reversed(node)]
-        else:
-            parts.append(")" if node is _END else f"{node!r},")
-    return "".join(parts)
+def _at_import(unit: Unit) -> Iterator[Code]:
+    """The code of a unit that runs when its module is imported."""
+    yield unit.code
+    for member in unit.members:
+        yield from _at_import(member)
 
 
-def _imports(node: ast.AST, deferred: bool) -> list[Import]:
-    if isinstance(node, ast.Import):
-        return [Import(alias.name, deferred=deferred) for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        return [Import(node.module or "", tuple(alias.name for alias in node.names), node.level, deferred)]
-    return []
+def _functions(unit: Unit) -> Iterator[Function]:
+    yield from unit.functions
+    for member in unit.members:
+        yield from _functions(member)
 
 
-def _deferred(node: ast.AST) -> Sequence[ast.AST]:
-    """What of a node does not run when its module is imported."""
-    if isinstance(node, ast.If):
-        name = node.test.attr if isinstance(node.test, ast.Attribute) else getattr(node.test, "id", "")
-        return node.body if name == "TYPE_CHECKING" else ()
-    return (node,) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ()
+def _bodies(function: Function) -> Iterator[Code]:
+    yield function.body
+    for inner in function.functions:
+        yield from _bodies(inner)
 
 
-def _bound(node: ast.stmt) -> list[str]:
-    """Names that a top-level statement binds, also inside `if`, `try`, `with` and loops."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return [node.name]
-    names: list[str] = []
-    for child in ast.walk(node):
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.append(child.name)
-        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-            names.append(child.id)
-        elif isinstance(child, (ast.Import, ast.ImportFrom)):
-            names += [(alias.asname or alias.name).partition(".")[0] for alias in child.names]
-    return names
+def _exports(tree: ast.Module) -> tuple[str, ...] | None:
+    """The names that `__all__` lists, where it stands; None where it is computed, or not there."""
+    listed: list[str] = []
+    n_literal = 0
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        if isinstance(node, (ast.AnnAssign, ast.AugAssign)):
+            target = node.target
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and target.id == "__all__" and isinstance(value, (ast.List, ast.Tuple)):
+            names = [item.value for item in value.elts if isinstance(item, ast.Constant)]
+            if len(names) == len(value.elts):
+                n_literal += 1
+                listed += [name for name in names if isinstance(name, str)]
+    n_named = sum(isinstance(node, ast.Name) and node.id == "__all__" for node in ast.walk(tree))
+    return tuple(listed) if n_named == n_literal and n_literal else None

@@ -1,16 +1,18 @@
-"""Imports as written -> files of the project: the modules that a script can reach, and the names that are not ours.
+"""Names as written -> what they mean: files of the project, names bound in them, or something from outside.
 
 Knows no file system: a `Tree` answers what files there are. Resolution follows what the worker's loader does at run
-time, where the script's folder is `sys.path[0]`.
+time, where the script's folder is `sys.path[0]`. All bindings of a name count: which of them wins is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
-from buildsys.code.parse import Broken, Import, Module, parse
+from buildsys.code.parse import Module, parse
+from buildsys.code.reading import Alias, Chain
+from buildsys.code.units import Function, Unit
 
 
 class Tree(Protocol):
@@ -39,150 +41,292 @@ class Tree(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Reach:
-    """What a script can import.
+class Symbol(NamedTuple):
+    """A name bound at the top of a module, or that may come to be."""
 
-    modules: by path, first-party, parsed. texts: their sources, frozen with them.
-    broken: first-party files that a computed import may name and that do not parse; they count by their text.
-    external: top-level names that are not first-party.
-    preload: what importing the modules imports from outside, as "module" or "module:name".
-    """
-
-    modules: dict[str, Module]
-    texts: dict[str, str]
-    broken: tuple[str, ...]
-    external: frozenset[str]
-    preload: frozenset[str]
+    path: str
+    name: str
 
 
-def reach(script: str, tree: Tree) -> Reach | None:
-    """The import closure of a script; None where the script is missing. Raises Broken where a module in it is."""
-    text = tree.read(script)
-    if text is None:
-        return None
-    folder = script.rpartition("/")[0]
-    modules: dict[str, Module] = {}
-    texts: dict[str, str] = {}
-    external: set[str] = set()
-    preload: set[str] = set()
-    broken: list[str] = []
-    homes: set[str] = set()
-    waiting = [script]
-    while waiting:
-        path = waiting.pop()
-        source = None if path in modules else tree.read(path)
-        if source is None:
-            continue
-        texts[path] = source
-        module = modules[path] = parse(path, source)
-        for imported in module.imports:
-            found, root, stems = _resolve(imported, path, folder, tree)
-            homes.update(stems)
-            waiting += found
-            if not found and root:
-                external.add(root)
-                preload.update(() if imported.deferred else _wanted(imported))
-                for stem in tree.behind(root):
-                    homes.add(stem)
-                    waiting += _loadable([*_module_files(stem, tree), *tree.sources(stem)], texts, broken, tree)
-            if imported.names == ("*",):
-                waiting += _loadable(_starred(found, tree), texts, broken, tree)
-        if module.dynamic or module.roams:
-            waiting += _loadable(tree.sources("" if module.roams else folder), texts, broken, tree)
-            waiting += _loadable(tree.sources(_home(path, homes)), texts, broken, tree)
-    if any(module.roams for module in modules.values()):
-        # Which one is imported, the installed one or ours, is not known before it runs.
-        ours = {part.removesuffix(".py") for path in texts for part in path.split("/")}
-        preload = {name for name in preload if name.partition(":")[0].partition(".")[0] not in ours}
-    return Reach(modules, texts, tuple(sorted(set(broken))), frozenset(external), frozenset(preload))
+class Package(NamedTuple):
+    """A module as an object. stem: its path without `.py` or `/__init__.py`. file: "" for a folder without an init."""
+
+    stem: str
+    file: str
 
 
-def _starred(found: Sequence[str], tree: Tree) -> Sequence[str]:
-    """The modules that `from package import *` may import: those in its `__all__`, any where that is computed."""
-    package = next((path for path in found[-1:] if path.endswith("/__init__.py")), "")
-    if not package:
-        return []
-    folder = package.removesuffix("/__init__.py")
-    exports = parse(package, tree.read(package) or "").exports
-    if exports is None:
-        return tree.sources(folder)
-    return [file for name in exports for file in _module_files(_join(folder, name), tree)]
+class Outside(NamedTuple):
+    """Something that is not ours. module: as it is imported, "" for a builtin. name: the rest of the chain, dotted."""
+
+    module: str
+    name: str
 
 
-def _loadable(paths: Iterable[str], texts: dict[str, str], broken: list[str], tree: Tree) -> list[str]:
-    """The files that a computed import may name. One that does not parse would fail only if it were imported."""
-    found = []
-    for path in paths:
-        if path in texts:
-            continue
-        source = tree.read(path) or ""
-        try:
-            parse(path, source)
-        except Broken:
-            texts[path] = source
-            broken.append(path)
-        else:
-            found.append(path)
-    return found
+Meaning = Symbol | Package | Outside
 
 
-def _resolve(imported: Import, path: str, folder: str, tree: Tree) -> tuple[list[str], str, list[str]]:
-    """The files that one import runs; its top-level name, "" where it is relative, and the editable stems of that."""
-    if imported.level:
-        base = path
-        for _ in range(imported.level):
-            base = base.rpartition("/")[0]
-        return _named(imported, base, imported.module, tree), "", []
-    root, _, below = imported.module.partition(".")
-    found: list[str] = []
-    stems = [_join(folder, root), *tree.elsewhere(root)]
-    for stem in stems:
-        top = _module_files(stem, tree)
-        found += top + [file for file in _named(imported, stem, below, tree) if file not in top]
-        if top:  # Only where there is none may the name be that of a namespace, which several folders have parts of.
-            break
-    return found, root, stems[1:]
+class Place(NamedTuple):
+    """Where a function is: the unit that holds it, within a class the member, and the way down to it."""
+
+    unit: Unit
+    member: Unit | None
+    function: Function
 
 
-def _named(imported: Import, base: str, dotted: str, tree: Tree) -> list[str]:
-    """The files of a package chain below a folder, and of those names that are modules in it."""
-    found = _files(base, dotted, tree)
-    if imported.names == ("*",):
+class Source:
+    """A module in its place, with what its names are bound by."""
+
+    def __init__(self, path: str, module: Module) -> None:
+        self.path = path
+        self.module = module
+        self.bound: dict[str, list[Unit]] = {}
+        self.aliases: dict[str, list[Alias]] = {}
+        self.stars: list[Alias] = []
+        for unit in module.units:
+            for name in dict.fromkeys(unit.code.binds):
+                self.bound.setdefault(name, []).append(unit)
+            for alias in unit.code.imports:
+                if alias.name:
+                    self.aliases.setdefault(alias.name, []).append(alias)
+                elif alias.attribute == "*":
+                    self.stars.append(alias)
+            for function in unit.functions:
+                for name in _declared(function):
+                    self.bound.setdefault(name, [])
+
+    @cached_property
+    def functions(self) -> dict[str, Place]:
+        """All functions by name."""
+        found: dict[str, Place] = {}
+        for unit in self.module.units:
+            for member in (None, *unit.members):
+                waiting = [*(member or unit).functions]
+                while waiting:
+                    function = waiting.pop()
+                    found[function.name] = Place(unit, member, function)
+                    waiting += function.functions
         return found
-    prefix = _join(base, dotted.replace(".", "/"))
-    return found + [file for name in imported.names for file in _module_files(_join(prefix, name), tree)]
 
 
-def _home(path: str, homes: set[str]) -> str:
-    """The editable package that a file is of, whose modules it may name by computing; itself where it is of none."""
-    return max((stem for stem in homes if path.startswith(f"{stem}/")), key=len, default=path)
+def _declared(function: Function) -> Iterator[str]:
+    """Names that a function declares global and binds."""
+    yield from function.body.binds
+    for inner in function.functions:
+        yield from _declared(inner)
 
 
-def _wanted(imported: Import) -> list[str]:
-    names = [name for name in imported.names if name != "*"]
-    return [f"{imported.module}:{name}" for name in names] or [imported.module]
+class Resolver:
+    """Finds what names mean, for code that runs with one folder as `sys.path[0]`. Each file is parsed once."""
+
+    def __init__(self, tree: Tree, folder: str, roams: bool = False) -> None:
+        """roams: code may be imported from any folder of the project. methods: of all files seen so far, by name."""
+        self.tree = tree
+        self.folder = folder
+        self.methods: dict[str, list[tuple[str, Function]]] = {}
+        self._roams = roams
+        self._sources: dict[str, Source] = {}
+        self._elsewhere: dict[str, list[str]] | None = None if roams else {}
+
+    def source(self, path: str) -> Source:
+        """A file that there is. Raises Broken where it does not parse."""
+        if path not in self._sources:
+            self._sources[path] = Source(path, parse_cached(self.tree, path))
+            for unit in self._sources[path].module.units:
+                for member in unit.members:
+                    for name in member.code.binds if member.functions else ():
+                        self.methods.setdefault(name, []).extend((path, one) for one in member.functions)
+        return self._sources[path]
+
+    # ------------------------------------------------------------ modules
+
+    def packages(self, alias: Alias, path: str) -> list[Package]:
+        """The modules that an import in a file runs, outermost first; none where they are not ours."""
+        found = self._packages(alias, path)
+        if alias.attribute[:1] not in ("", "*"):
+            holders = [one for one in found if one.stem.rpartition("/")[2] == found[-1].stem.rpartition("/")[2]]
+            found += [sub for one in holders if (sub := self._package(join(one.stem, alias.attribute))).file]
+        return found if any(package.file for package in found) else []
+
+    def _packages(self, alias: Alias, path: str) -> list[Package]:
+        """The same of the module that it names; a folder that may be a namespace is one."""
+        if alias.level:
+            base = path
+            for _ in range(alias.level):
+                base = base.rpartition("/")[0]
+            return self._below(base, alias.module) if alias.module else [self._package(base)]
+        return self._absolute(alias.module)
+
+    def _absolute(self, dotted: str) -> list[Package]:
+        """A module wherever it may come from; of several places only where the name is that of a namespace."""
+        name, *rest = dotted.split(".")
+        found: list[Package] = []
+        stems = [join(self.folder, name), *self.tree.elsewhere(name), *(join(root, name) for root in self._roots(name))]
+        for stem in stems:
+            below = self._down(stem, rest)
+            found += below
+            if below and below[0].file and not self._roams:
+                break
+        return found
+
+    def _roots(self, name: str) -> list[str]:
+        """The folders of the project, beside the script's, in which a top-level module of this name lies."""
+        if self._elsewhere is None:
+            self._elsewhere = {}
+            for path in self.tree.sources(""):
+                stem = path.removesuffix("/__init__.py").removesuffix(".py")
+                parent, _, last = stem.rpartition("/")
+                if parent != self.folder:
+                    self._elsewhere.setdefault(last, []).append(parent)
+        return self._elsewhere.get(name, [])
+
+    def _below(self, base: str, dotted: str) -> list[Package]:
+        """The modules of `a.b.c` below a folder; none where a is not there, and not beyond what is."""
+        first, *rest = dotted.split(".")
+        return self._down(join(base, first), rest)
+
+    def _down(self, stem: str, names: Sequence[str]) -> list[Package]:
+        found: list[Package] = []
+        for name in ("", *names):
+            stem = join(stem, name)
+            package = self._package(stem)
+            if not package.file and not self._is_folder(stem):
+                break
+            found.append(package)
+        return found
+
+    def _package(self, stem: str) -> Package:
+        """A package wins over a module of the same name, as in Python."""
+        for file in (f"{stem}/__init__.py", f"{stem}.py"):
+            if self.tree.read(file) is not None:
+                return Package(stem, file)
+        return Package(stem, "")
+
+    def _is_folder(self, stem: str) -> bool:
+        return bool(self.tree.sources(stem))
+
+    # ------------------------------------------------------------ names
+
+    def meanings(self, path: str, chain: Chain, imports: Iterable[Alias] = ()) -> list[Meaning]:
+        """What a chain may mean in a file, with the names that it is found by on the way.
+
+        imports: those made around it in functions, which come before the names of its module.
+        """
+        found: dict[Meaning, None] = {}
+        own = [alias for alias in imports if alias.name == chain[0]]
+        for alias in own:
+            self._through(path, alias, chain[1:], found, set())
+        if not own:
+            self._name(path, chain[0], chain[1:], found, set())
+        return list(found)
+
+    def _name(
+        self, path: str, name: str, rest: Chain, found: dict[Meaning, None], seen: set[tuple[str, str, Chain]]
+    ) -> None:
+        """A name at the top of a module."""
+        if (path, name, rest) in seen:
+            return
+        seen.add((path, name, rest))
+        source = self.source(path)
+        if name in source.bound:
+            found[Symbol(path, name)] = None
+        for alias in source.aliases.get(name, ()):
+            self._through(path, alias, rest, found, seen)
+        for star in source.stars:
+            self._star(path, star, name, rest, found, seen)
+        if name not in source.bound and not any(isinstance(one, Symbol) and one.name == name for one in found):
+            found[Symbol(path, name)] = None  # Something may bind it there from outside.
+            found[Outside("", ".".join((name, *rest)))] = None
+
+    def _star(
+        self,
+        path: str,
+        star: Alias,
+        name: str,
+        rest: Chain,
+        found: dict[Meaning, None],
+        seen: set[tuple[str, str, Chain]],
+    ) -> None:
+        packages = self.packages(star, path)
+        if not packages:
+            found[Outside(star.module, "*")] = None
+            return
+        if not packages[-1].file:
+            return
+        target = self.source(packages[-1].file)
+        exports = target.module.exports
+        if target.module.lists_exports:
+            if exports is None:
+                found[Symbol(target.path, "__all__")] = None
+            elif name not in exports:
+                return
+        elif name.startswith("_"):
+            return
+        if name in target.bound or target.stars:
+            self._name(target.path, name, rest, found, seen)
+        sub = self._package(join(packages[-1].stem, name))
+        if sub.file and name in (exports or ()):
+            self._member(sub, rest, found, seen)
+
+    def _through(
+        self, path: str, alias: Alias, rest: Chain, found: dict[Meaning, None], seen: set[tuple[str, str, Chain]]
+    ) -> None:
+        """What an import binds, and the rest of the chain in it."""
+        packages = self._packages(alias, path)
+        n_found = len(found)
+        if not packages:
+            base = "." * alias.level + alias.module
+            if alias.attribute == "*chain":
+                base, *_ = base.split(".")
+            names = (alias.attribute, *rest) if alias.attribute[:1] not in ("", "*") else rest
+            found[Outside(base, ".".join(names))] = None
+            return
+        if alias.attribute[:1] in ("", "*"):
+            parts = alias.module.split(".")
+            wanted = parts[0] if alias.attribute == "*chain" else parts[-1]
+            for package in [one for one in packages if one.stem.rpartition("/")[2] == wanted]:
+                self._member(package, rest, found, seen)
+        else:
+            last = (alias.module or packages[-1].stem).replace("/", ".").rpartition(".")[2]
+            for package in [one for one in packages if one.stem.rpartition("/")[2] == last]:
+                self._member(package, (alias.attribute, *rest), found, seen)
+        if len(found) == n_found and not any(package.file for package in packages):
+            found[Outside("." * alias.level + alias.module, ".".join(rest))] = None  # a folder that only looks like it
+
+    def _member(
+        self, package: Package, rest: Chain, found: dict[Meaning, None], seen: set[tuple[str, str, Chain]]
+    ) -> None:
+        """A chain of attributes of a module."""
+        if not rest:
+            found[package] = None
+            return
+        name = rest[0]
+        source = self.source(package.file) if package.file else None
+        sub = None
+        if source is None or package.file.endswith("/__init__.py"):
+            sub = self._package(join(package.stem, name))
+            if sub.file or self._is_folder(sub.stem):
+                self._member(sub, rest[1:], found, seen)
+        if source is None:
+            return
+        if name in source.bound or source.stars:
+            self._name(package.file, name, rest[1:], found, seen)
+        elif not (sub and sub.file):
+            found[Symbol(package.file, name)] = None
+        if "__getattr__" in source.bound and name not in source.bound:
+            found[Symbol(package.file, "__getattr__")] = None
 
 
-def _files(base: str, dotted: str, tree: Tree) -> list[str]:
-    """The files of a package chain `a.b.c` below a folder; of the folder's own package where `dotted` is empty."""
-    if not dotted:
-        return _module_files(base, tree)
-    found: list[str] = []
-    stem = base
-    for name in dotted.split("."):
-        stem = _join(stem, name)
-        found += _module_files(stem, tree)
-    return found
+_PARSED: dict[str, Module] = {}
 
 
-def _module_files(stem: str, tree: Tree) -> list[str]:
-    """A package wins over a module of the same name, as in Python."""
-    for path in (f"{stem}/__init__.py", f"{stem}.py"):
-        if tree.read(path) is not None:
-            return [path]
-    return []
+def parse_cached(tree: Tree, path: str) -> Module:
+    """The parsed text of a file; equal texts are parsed once in a process."""
+    text = tree.read(path)
+    assert text is not None
+    if text not in _PARSED:
+        _PARSED[text] = parse(path, text)
+    return _PARSED[text]
 
 
-def _join(folder: str, name: str) -> str:
+def join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder and name else folder or name

@@ -1,67 +1,126 @@
-"""What decides how a rule's code behaves: a fingerprint, the sources that it covers, and the parts that explain it.
+"""What decides how a rule's code behaves: a fingerprint, the sources that it covers, and the symbols that explain it.
 
-The first, sound form: the normalised syntax of every first-party module in the import closure. A computed import takes
-all modules of the script's folder. Knows no file system.
+Two of them are made by one walk (`walk`): the slice, of all that the code can reach, and what of it a run has used, for
+which a trace keeps the bodies of functions shut that did not run. Knows no file system.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from buildsys.code.parse import Broken
-from buildsys.code.resolve import Tree, reach
+from buildsys.code.reach import Reach, reach, root_of
+from buildsys.code.reading import Code
+from buildsys.code.resolve import Resolver, Symbol, Tree
+from buildsys.code.units import Function, Unit
+from buildsys.code.walk import Walk, Where
 from buildsys.digest import Digest, digest_bytes, digest_of
 from buildsys.errors import FAILED, BuildError, Place, nearest
+from buildsys.model import Trace
+
+_READS_DOCS: Final = {"__doc__", "getdoc", "getsource", "getsourcelines", "doctest", "help"}
+_READS_NOTES: Final = {
+    *("__annotations__", "signature", "Signature", "get_type_hints", "get_annotations", "getfullargspec"),
+    *("getsource", "getsourcelines", "jit", "script"),
+}
+_READS_TEXT: Final = {"getsource", "getsourcelines", "findsource", "getcomments", "getblock"}
+_READS_LINES: Final = {
+    *("f_lineno", "tb_lineno", "co_firstlineno", "co_lines", "co_positions", "getsourcelines", "findsource"),
+    *("getframeinfo", "getinnerframes", "getouterframes", "extract_stack", "extract_tb", "format_exc", "format_stack"),
+    *("format_exception", "format_tb", "walk_tb", "walk_stack", "TracebackException", "StackSummary"),
+}
+
+_LONGEST_WAY: Final = 100
+
+
+class Reached(NamedTuple):
+    """A symbol of a slice. name: as it is bound, "C.m" for a member of a class; a text where it binds nothing.
+
+    digest: of what counts of it. line, end: its first and last. via: the names by which it is reached, from the entry.
+    """
+
+    path: str
+    name: str
+    digest: Digest
+    line: int = 0
+    end: int = 0
+    via: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The code that an action can reach.
+    """The code that an action can reach, or has used.
 
-    fingerprint: equal means that no first-party code in reach has changed.
-    sources: path -> text, what a worker runs, whatever is saved meanwhile.
-    symbols: (path, symbol, digest), sorted; a symbol "*" is a whole module.
-    external: top-level names imported from outside the project, the standard library left out.
-    preload: what of them importing the code imports, as "module" or "module:name": no first-party code runs for it.
+    fingerprint: equal means that none of it has changed.
+    sources: path -> text, what a worker runs, whatever is saved meanwhile; wider than the slice.
+    symbols: sorted by path and name.
+    external: top-level names that it reads from outside the project, the standard library left out.
+    preload: what importing the sources imports from outside, as "module" or "module:name": no first-party code runs.
     """
 
     fingerprint: Digest
     sources: dict[str, str]
-    symbols: tuple[tuple[str, str, Digest], ...]
+    symbols: tuple[Reached, ...]
     external: frozenset[str]
     preload: frozenset[str]
 
 
-def slice_of(script: str, function: str, tree: Tree, stdlib: Collection[str] = sys.stdlib_module_names) -> Slice:
+def slice_of(
+    script: str,
+    function: str,
+    tree: Tree,
+    stdlib: Collection[str] = sys.stdlib_module_names,
+    folder: str | None = None,
+) -> Slice:
     """The slice of `script::function`; with function "" that of the script run as a program.
 
-    stdlib: the top-level names of the standard library that it runs with.
+    stdlib: the top-level names of the standard library that it runs with. folder: from which modules are imported,
+    None for that of the script.
     Raises Broken where a module in reach does not parse or does not define the function, and BuildError where the
     script is missing.
     """
-    found = reach(script, tree)
-    if found is None:
-        raise BuildError(f"there is no script {script}", place=Place(script))
-    entry = found.modules[script]
-    if function and entry.defines.isdisjoint((function, "*")):  # a star import may bring any name
-        raise Broken(
-            f'{script} defines no "{function}"',
-            place=Place(script),
-            hint=nearest(function, sorted(entry.defines)),
-            exit_code=FAILED,
-        )
-    symbols = [(path, "*", module.digest) for path, module in found.modules.items()]
-    symbols += [(path, "*", digest_bytes(found.texts[path].encode())) for path in found.broken]
-    symbols.sort()
-    return Slice(
-        fingerprint=digest_of("modules", script.rpartition("/")[2], function, _by_folder(script, symbols)),
-        sources=found.texts,
-        symbols=tuple(symbols),
-        external=found.external.difference(stdlib),
-        preload=frozenset(name for name in found.preload if _root(name) not in stdlib),
-    )
+    found, resolver = _reached(script, function, tree, folder)
+    walk = Walk(resolver, lambda path, name: True, everything=True)
+    walk.run(script, main=not function)
+    if function:
+        walk.name(script, function)
+    walk.finish()
+    return _slice(script, function, found, resolver, walk, stdlib)
+
+
+def used_of(
+    script: str,
+    function: str,
+    tree: Tree,
+    trace: Trace,
+    stdlib: Collection[str] = sys.stdlib_module_names,
+    folder: str | None = None,
+) -> Slice:
+    """What of the code the traced run has used, as the sources have it now: equal fingerprints mean an equal run.
+
+    Raises as `slice_of` does.
+    """
+    found, resolver = _reached(script, function, tree, folder)
+    walk = Walk(resolver, lambda path, name: f"{path}:{name}" in trace.functions, everything=False)
+    walk.run(script, main=not function)
+    if function:
+        walk.name(script, function)
+    walk.finish()
+    gone = []
+    for path in sorted(trace.modules):
+        if tree.read(path) is None:
+            gone.append(path)
+        elif path not in walk.imported:
+            walk.loose(path)
+    for ran in sorted(trace.functions):
+        path, _, name = ran.partition(":")
+        if tree.read(path) is None or not walk.function(path, name):
+            gone.append(ran)
+    walk.finish()
+    return _slice(script, function, found, resolver, walk, stdlib, gone)
 
 
 def merge(slices: Sequence[Slice]) -> Slice:
@@ -71,17 +130,164 @@ def merge(slices: Sequence[Slice]) -> Slice:
     return Slice(
         fingerprint=digest_of("merged", [one.fingerprint for one in slices]),
         sources={path: text for one in slices for path, text in one.sources.items()},
-        symbols=tuple(sorted({symbol for one in slices for symbol in one.symbols})),
+        symbols=tuple(sorted({symbol[:3]: symbol for one in slices for symbol in one.symbols}.values())),
         external=frozenset().union(*(one.external for one in slices)),
         preload=frozenset().union(*(one.preload for one in slices)),
     )
 
 
-def _root(name: str) -> str:
-    return name.partition(":")[0].partition(".")[0]
+def _reached(script: str, function: str, tree: Tree, folder: str | None) -> tuple[Reach, Resolver]:
+    folder = script.rpartition("/")[0] if folder is None else folder
+    found = reach(script, tree, folder)
+    if found is None:
+        raise BuildError(f"there is no script {script}", place=Place(script))
+    entry = found.modules[script]
+    known = entry.defines | ({"*"} if any(alias.attribute == "*" for alias in entry.imports) else set())
+    if function and known.isdisjoint((function, "*")):
+        raise Broken(
+            f'{script} defines no "{function}"',
+            place=Place(script),
+            hint=nearest(function, sorted(entry.defines)),
+            exit_code=FAILED,
+        )
+    return found, Resolver(tree, folder, roams=found.roams)
 
 
-def _by_folder(script: str, symbols: list[tuple[str, str, Digest]]) -> list[tuple[str, str, Digest]]:
-    """Paths relative to the script's folder, so that moving the folder changes nothing."""
-    folder = script.rpartition("/")[0]
-    return [(path.removeprefix(f"{folder}/"), symbol, digest) for path, symbol, digest in symbols]
+def _slice(
+    script: str,
+    function: str,
+    found: Reach,
+    resolver: Resolver,
+    walk: Walk,
+    stdlib: Collection[str],
+    gone: Sequence[str] = (),
+) -> Slice:
+    symbols = sorted([*_Symbols(walk, resolver, found.texts).all(), *_files(walk.broken, found.texts)])
+    symbols += [Reached(*_split(name), digest_of("gone")) for name in gone]
+    facts = [[path.removeprefix(f"{resolver.folder}/"), name, digest] for path, name, digest, *_ in symbols]
+    return Slice(
+        fingerprint=digest_of("slice", script.rpartition("/")[2], function, facts),
+        sources=found.texts,
+        symbols=tuple(symbols),
+        external=frozenset(map(root_of, walk.external)).difference(stdlib, ("", "__future__")),
+        preload=frozenset(name for name in found.preload if root_of(name.partition(":")[0]) not in stdlib),
+    )
+
+
+def _split(name: str) -> tuple[str, str]:
+    path, _, function = name.partition(":")
+    return path, function or "*"
+
+
+def _files(paths: Mapping[str, None], texts: Mapping[str, str]) -> Iterator[Reached]:
+    for path in paths:
+        yield Reached(path, "*", digest_bytes(texts.get(path, "").encode("utf-8", "surrogatepass")))
+
+
+class _Symbols:
+    """The symbols of what was reached, with what counts of each."""
+
+    def __init__(self, walk: Walk, resolver: Resolver, texts: Mapping[str, str]) -> None:
+        self._walk = walk
+        self._resolver = resolver
+        self._texts = texts
+        read = walk.attributes | walk.names
+        self._docs = not read.isdisjoint(_READS_DOCS)
+        self._notes = not read.isdisjoint(_READS_NOTES)
+        self._text = not read.isdisjoint(_READS_TEXT)
+        self._lines = not read.isdisjoint(_READS_LINES)
+
+    def all(self) -> Iterator[Reached]:
+        by_path: dict[str, list[Where]] = {}
+        for where in self._walk.included:
+            by_path.setdefault(where.path, []).append(where)
+        for path, wheres in by_path.items():
+            order = {id(piece): n for n, piece in enumerate(self._pieces(path))}
+            wheres.sort(key=lambda where: order[id(where.piece)])
+            yield from self._of_module(path, wheres)
+        yield from self._order_of_imports()
+
+    def _pieces(self, path: str) -> Iterator[Unit]:
+        for unit in self._resolver.source(path).module.units:
+            yield unit
+            yield from unit.members
+
+    def _of_module(self, path: str, wheres: Sequence[Where]) -> Iterator[Reached]:
+        by_name: dict[str, list[Where]] = {}
+        for where in wheres:
+            by_name.setdefault(where.piece.name, []).append(where)
+        digests = {where: self._digest(where) for where in wheres}
+        for name, same in by_name.items():
+            first, last = same[0].piece, same[-1].piece
+            digest = digests[same[0]] if len(same) == 1 else digest_of([digests[where] for where in same])
+            yield Reached(path, name, digest, first.line, last.end, self._via(same[0]))
+        yield from self._orders(path, wheres, digests)
+        if self._notes or any(where.unit.kind == "class" for where in wheres):
+            imports = self._resolver.source(path).module.imports
+            if futures := [alias.attribute for alias in imports if alias.module == "__future__"]:
+                yield Reached(path, "from __future__", digest_of(sorted(futures)))
+
+    def _digest(self, where: Where) -> Digest:
+        piece = where.piece
+        notes = self._notes or not piece.inert
+        parts: list[object] = [self._code(piece.code, notes)]
+        parts += [self._body(where.path, function, notes) for function in piece.functions]
+        if self._text:
+            lines = self._texts[where.path].splitlines()[piece.line - 1 : piece.end]
+            parts.append(lines)
+        if self._lines:
+            parts.append(piece.line)
+        return digest_of(*parts) if len(parts) > 1 or isinstance(parts[0], list) else piece.code.digest
+
+    def _code(self, code: Code, notes: bool) -> object:
+        more = [code.docs if self._docs else "", code.notes if notes else ""]
+        return [code.digest, *more] if any(more) else code.digest
+
+    def _body(self, path: str, function: Function, notes: bool) -> object:
+        if (path, function.name) not in self._walk.bodies:
+            return None
+        return [
+            self._code(function.body, notes),
+            *filter(None, (self._body(path, inner, notes) for inner in function.functions)),
+        ]
+
+    def _orders(self, path: str, wheres: Sequence[Where], digests: Mapping[Where, Digest]) -> Iterator[Reached]:
+        """The order of statements, for each name that several of them bind or change: of all that know the name."""
+        units = [where for where in wheres if where.member is None]
+        bind: dict[str, list[Where]] = {}
+        for where in units:
+            changed = {one.name for one in self._changed(where) if one.path == path}
+            for name in changed.union(where.unit.code.binds):
+                bind.setdefault(name, []).append(where)
+        for name, binders in sorted(bind.items()):
+            if len(binders) < 2:
+                continue
+            known = [
+                where for where in units if where in binders or any(chain[0] == name for chain in where.unit.code.reads)
+            ]
+            yield Reached(path, f"order of {name}", digest_of([digests[where] for where in known]), known[0].unit.line)
+
+    def _changed(self, where: Where) -> Collection[Symbol]:
+        effects = self._walk.effects.get(where)
+        return effects.symbols if effects else ()
+
+    def _order_of_imports(self) -> Iterator[Reached]:
+        """The order in which modules are imported that have effects on others."""
+        acting = {where.path for where in self._walk.included if where in self._walk.effects and self._acts_out(where)}
+        order = [path for path in self._walk.imported if path in acting]
+        if len(order) > 1:
+            folder = f"{self._resolver.folder}/"
+            yield Reached(order[0], "order of imports", digest_of([path.removeprefix(folder) for path in order]))
+
+    def _acts_out(self, where: Where) -> bool:
+        effects = self._walk.effects[where]
+        return effects.outside or any(symbol.path != where.path for symbol in effects.symbols)
+
+    def _via(self, where: Where) -> tuple[str, ...]:
+        names: list[str] = []
+        at: Where | None = where
+        while at is not None and len(names) < _LONGEST_WAY:
+            if not names or names[-1] != at.piece.name:
+                names.append(at.piece.name)
+            at = self._walk.included[at]
+        return tuple(reversed(names))

@@ -75,8 +75,8 @@ def rule_facts(rule: Rule, code: Slice | None, around: Surroundings) -> Iterator
         if not rule.endpoint.startswith("service:"):
             yield Fact("identity", "identity", rule.identity)
     if code:
-        for path, symbol, digest in code.symbols:
-            yield Fact("code", f"{path.removeprefix(_folder(rule.script))}:{symbol}", digest, path)
+        for one in code.symbols:
+            yield Fact("code", f"{one.path.removeprefix(_folder(rule.script))}:{one.name}", one.digest, one.path)
     for param in sorted(rule.params, key=lambda p: p.name):
         yield Fact("param", param.name, param.value, param.config_key)
     for output in sorted(rule.outputs, key=lambda o: o.name):
@@ -94,8 +94,8 @@ def service_facts(
     yield Fact("format", "buildsys", FORMAT)
     yield Fact("rule", "command", command)
     if code:
-        for path, symbol, digest in code.symbols:
-            yield Fact("code", f"{path}:{symbol}", digest, path)
+        for one in code.symbols:
+            yield Fact("code", f"{one.path}:{one.name}", one.digest, one.path)
     for name in sorted(params):
         yield Fact("param", name, params[name])
     yield Fact("python", "python", around.python)

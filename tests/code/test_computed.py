@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from buildsys.code.parse import Broken, parse
-from buildsys.code.resolve import reach
+from buildsys.code.reach import reach
 from buildsys.code.slice import slice_of
 from tests.code.texts import SCRIPT, Texts, texts
 
@@ -133,7 +133,7 @@ def test_a_function_that_can_not_be_defined_is_refused(script: str) -> None:
 
 
 def called_from(depth: int, text: str) -> str:
-    return called_from(depth - 1, text) if depth else parse(SCRIPT, text).digest
+    return called_from(depth - 1, text) if depth else parse(SCRIPT, text).units[0].code.digest
 
 
 def test_a_long_expression_has_one_digest_wherever_it_is_asked_for() -> None:

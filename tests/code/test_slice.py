@@ -20,7 +20,12 @@ def sliced(script: str, beside: str | Mapping[str, str] = "", function: str = "f
 
 
 ONE = "import a\nLIMIT = 3\ndef f(x):\n    return a.g(x)[:LIMIT]\ndef other():\n    return 1\n"
-BESIDE = {"a.py": "def g(x):\n    return [x, 'b']\n", "apart.py": "x = 1\n", "broken.py": BROKEN}
+BESIDE = {
+    "a.py": "def g(x):\n    return [x, 'b']\n",
+    "apart.py": "x = 1\n",
+    "broken.py": BROKEN,
+    "acting.py": "import a\na.g = 1",
+}
 
 
 def edited(name: str, old: str, new: str) -> tuple[str, dict[str, str]]:
@@ -31,7 +36,7 @@ def edited(name: str, old: str, new: str) -> tuple[str, dict[str, str]]:
     return tree.pop("one.py"), tree
 
 
-# ---------------------------------------------------------------- the truth table of today (decision 0004)
+# ---------------------------------------------------------------- the truth table
 
 SAME = {
     "a comment": ("one.py", "LIMIT = 3", "LIMIT = 3  # records"),
@@ -43,22 +48,25 @@ SAME = {
     "line ends": ("a.py", "\n", "\r\n"),
     "a module out of reach": ("apart.py", "1", "2"),
     "a broken module out of reach": ("broken.py", BROKEN, "def f(:"),
+    "another function of the script": ("one.py", "return 1", "return 2"),
+    "the name of another function": ("one.py", "def other", "def another"),
+    "the order of statements": ("one.py", "import a\nLIMIT = 3\n", "LIMIT = 3\nimport a\n"),
+    "a docstring": ("one.py", "    return a", "    '''What it gives.'''\n    return a"),
+    "an annotation": ("one.py", "f(x)", "f(x: int)"),
+    "the code of the program alone": ("one.py", "def f", "if __name__ == '__main__':\n    print()\ndef f"),
+    "one import more": ("one.py", "import a", "import a, apart"),
+    "one distribution more": ("one.py", "import a", "import a, torch"),
+    "a print at import": ("a.py", "def g", "print()\ndef g"),
 }
 DIFFERENT = {
     "the function": ("one.py", "(x)[", "(x + 1)["),
     "a constant": ("one.py", "3", "4"),
     "the type of a constant": ("one.py", "3", "3.0"),
-    "a name": ("one.py", "def other", "def another"),
-    "another function of the script": ("one.py", "return 1", "return 2"),
+    "a constant bound once more": ("one.py", "LIMIT = 3", "LIMIT = 3\nLIMIT = 4"),
     "a module in reach": ("a.py", "'b'", "'c'"),
-    "the order of statements": ("one.py", "import a\nLIMIT = 3\n", "LIMIT = 3\nimport a\n"),
-    "a docstring": ("one.py", "    return a", "    '''What it gives.'''\n    return a"),
-    "an annotation": ("one.py", "f(x)", "f(x: int)"),
     "a decorator": ("one.py", "def f", "@a.g\ndef f"),
-    "an effect at import": ("a.py", "def g", "print()\ndef g"),
-    "the code of the program alone": ("one.py", "def f", "if __name__ == '__main__':\n    print()\ndef f"),
-    "one import more": ("one.py", "import a", "import a, apart"),
-    "one distribution more": ("one.py", "import a", "import a, torch"),
+    "an effect at import": ("a.py", "def g", "random.seed(1)\ndef g"),
+    "an effect of a module that nothing is read of": ("one.py", "import a", "import a, acting"),
     "one import less": ("one.py", "import a\n", ""),
 }
 
@@ -82,24 +90,26 @@ def test_another_script_of_the_same_code_is_another_fingerprint() -> None:
     text = {"one.py": "import two\ndef f(): ...", "two.py": "import one\ndef f(): ..."}
     tree = texts(text["one.py"], {"two.py": text["two.py"]})
     one, two = (slice_of(f"scripts/{name}", "f", tree) for name in text)
-    assert one.symbols == two.symbols
     assert one.fingerprint != two.fingerprint
 
 
 def test_the_same_code_in_another_module_is_another_fingerprint() -> None:
-    one = sliced("import a\ndef f(): ...", {"a.py": "import b", "b.py": "", "c.py": ""})
-    two = sliced("import a\ndef f(): ...", {"a.py": "import b", "b/__init__.py": "", "c.py": ""})
+    text = "import a\ndef f():\n    return a.b.x"
+    one = sliced(text, {"a.py": "import b", "b.py": "x = 1", "c.py": ""})
+    two = sliced(text, {"a.py": "import b", "b/__init__.py": "x = 1", "c.py": ""})
     assert one.fingerprint != two.fingerprint
 
 
 def test_a_module_that_comes_to_shadow_an_installed_one_changes_the_fingerprint() -> None:
-    text = "import json\ndef f(): ..."
-    assert sliced(text).fingerprint != sliced(text, "json.py").fingerprint
+    text = "import json\ndef f():\n    return json.dumps(1)"
+    assert sliced(text).fingerprint != sliced(text, {"json.py": "dumps = repr"}).fingerprint
     assert sliced(text, "xml.py").fingerprint == sliced(text).fingerprint
 
 
 @pytest.mark.parametrize("folder", ["elsewhere", "scripts/deep/er", "a", ""])
-@pytest.mark.parametrize("text", [ONE, "import importlib\n" + ONE], ids=["plain", "computed"])
+@pytest.mark.parametrize(
+    "text", [ONE, "import importlib\nimportlib.import_module(ONE)\n" + ONE], ids=["plain", "computed"]
+)
 def test_moving_the_script_s_folder_changes_nothing(folder: str, text: str) -> None:
     here = sliced(text, BESIDE)
     path = f"{folder}/one.py" if folder else "one.py"
@@ -120,7 +130,7 @@ def test_moving_the_script_s_folder_changes_nothing(folder: str, text: str) -> N
 def test_a_computed_import_takes_all_modules_and_broken_ones_by_their_text(
     edit: tuple[str, str, str], same: bool
 ) -> None:
-    computed = "import importlib\n"
+    computed = "import importlib\nimportlib.import_module(NAME)\n"
     before = sliced(computed + ONE, BESIDE)
     script, beside = edited(*edit)
     assert (sliced(computed + script, beside).fingerprint == before.fingerprint) is same
@@ -130,23 +140,45 @@ def test_a_computed_import_takes_all_modules_and_broken_ones_by_their_text(
 
 
 def test_a_slice_holds_sources_symbols_and_names_from_outside() -> None:
-    text = "import json, torch.nn\nfrom numpy import ones\nimport a\ndef f():\n    import datasets\n"
-    tree = texts(text, {"a.py": "import tokenizers, os.path\n", "b.py": "import gguf\n"})
+    text = """\
+import json, torch.nn, unread
+from numpy import ones
+import a
+def f():
+    import datasets
+    return json.loads(torch.nn.x + ones(datasets) + a.g())
+def other():
+    import jax
+    return jax
+"""
+    tree = texts(
+        text, {"a.py": "import tokenizers, os.path\ndef g():\n    return tokenizers\n", "b.py": "import gguf\n"}
+    )
     found = slice_of(SCRIPT, "f", tree)
     assert found.sources == {path: tree[path] for path in (SCRIPT, "scripts/a.py")}
-    assert [(path, symbol) for path, symbol, _ in found.symbols] == [("scripts/a.py", "*"), (SCRIPT, "*")]
+    assert [(one.path.rpartition("/")[2], one.name) for one in found.symbols] == [
+        *(("a.py", name) for name in ("g", "tokenizers")),
+        *(("one.py", name) for name in ("a", "f", "json", "ones", "torch")),
+    ]
     assert found.external == {"torch", "numpy", "datasets", "tokenizers"}
-    assert found.preload == {"torch.nn", "numpy:ones", "tokenizers"}
+    assert found.preload == {"torch.nn", "unread", "numpy:ones", "tokenizers"}
+
+
+def test_a_symbol_tells_its_lines_and_the_way_to_it() -> None:
+    text = "import a\ndef f():\n    return g()\n\n@deco\ndef g():\n    return a.X\n"
+    found = {one.name: one for one in sliced(text, {"a.py": "X = Y = 1\n"}).symbols}
+    assert (found["g"].line, found["g"].end, found["g"].via) == (5, 7, ("f", "g"))
+    assert found["X"].via == ("f", "g", "X")
 
 
 def test_an_edit_changes_the_digest_of_its_module_alone() -> None:
     before, after = sliced(ONE, BESIDE), sliced(*edited("a.py", "'b'", "'c'"))
-    assert [path for path, _, _ in sorted({*before.symbols} ^ {*after.symbols})] == ["scripts/a.py", "scripts/a.py"]
+    assert [one[:2] for one in sorted({*before.symbols} ^ {*after.symbols})] == [("scripts/a.py", "g")] * 2
 
 
 def test_a_broken_module_is_among_the_symbols_with_the_digest_of_its_text() -> None:
-    found = sliced("import importlib\ndef f(): ...", {"b.py": BROKEN})
-    assert ("scripts/b.py", "*", digest_bytes(BROKEN.encode())) in found.symbols
+    found = sliced("import importlib\ndef f():\n    importlib.import_module(x)", {"b.py": BROKEN})
+    assert ("scripts/b.py", "*", digest_bytes(BROKEN.encode())) in [one[:3] for one in found.symbols]
     assert found.sources["scripts/b.py"] == BROKEN
 
 
@@ -210,18 +242,19 @@ def merged(**scripts: str) -> Slice:
 
 
 def test_a_merged_slice_holds_all_that_its_parts_hold_once() -> None:
-    both = merged(x="import a", y="import a\nfrom numpy import ones")
+    both = merged(x="import a\nprint(a.torch)", y="import a\nfrom numpy import ones\nprint(a.torch.x, ones)")
     assert sorted(both.sources) == ["scripts/a.py", "scripts/x.py", "scripts/y.py"]
-    assert [path for path, _, _ in both.symbols] == sorted(both.sources)
+    assert sorted({one.path for one in both.symbols}) == sorted(both.sources)
+    assert len({one[:2] for one in both.symbols}) == len(both.symbols)
     assert (both.external, both.preload) == ({"torch", "numpy"}, {"torch", "numpy:ones"})
 
 
 def test_a_merged_fingerprint_changes_with_each_of_its_parts_and_with_nothing_else() -> None:
-    before = merged(x="import a", y="y = 1").fingerprint
-    assert merged(x="import a", y="y = 1  # one").fingerprint == before
-    assert merged(x="import a", y="y = 2").fingerprint != before
-    assert merged(x="", y="y = 1").fingerprint != before
-    assert merged(x="import a").fingerprint != before
+    before = merged(x="print(1)", y="print(2)").fingerprint
+    assert merged(x="print(1)", y="print(2)  # two").fingerprint == before
+    assert merged(x="print(1)", y="print(3)").fingerprint != before
+    assert merged(x="", y="print(2)").fingerprint != before
+    assert merged(x="print(1)").fingerprint != before
 
 
 def test_one_slice_is_merged_to_itself() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buildsys.code.slice import Slice, slice_of
+from buildsys.code.slice import Reached, Slice, slice_of
 from buildsys.digest import Digest, digest_of
 from buildsys.errors import Place
 from buildsys.model import ActionId, ActionKey, Artifact, Check, Each, Input, Output, Param, Ref, Rule, RuleName, Shard
@@ -51,7 +51,8 @@ SHELL = replace(RULE, kind="shell", script="", function="", command="{python} sc
 
 
 def code(*symbols: tuple[str, str, Digest], **more: Any) -> Slice:
-    return Slice(digest_of(*symbols), more.get("sources", {}), symbols, frozenset(), more.get("preload", frozenset()))
+    reached = tuple(Reached(*symbol[:3]) for symbol in symbols)
+    return Slice(digest_of(*symbols), more.get("sources", {}), reached, frozenset(), more.get("preload", frozenset()))
 
 
 CODE = code(("scripts/a.py", "*", ONE), ("scripts/one.py", "*", TWO))

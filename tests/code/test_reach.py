@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from buildsys.code.parse import Broken
-from buildsys.code.resolve import Reach, reach
+from buildsys.code.reach import Reach, reach
 from tests.code.texts import FOLDER, SCRIPT, Texts, texts
 
 BROKEN = "try:\n"
@@ -150,7 +150,6 @@ def test_a_relative_import_is_never_one_of_a_distribution() -> None:
         "while x:\n    import a",
         "with x:\n    import a",
         "match x:\n    case 1:\n        import a",
-        "if TYPE_CHECKING:\n    import a",
         "if False:\n    import a",
         "if __name__ == '__main__':\n    import a",
     ],
@@ -192,7 +191,12 @@ AROUND = "b.py pkg/__init__.py pkg/x.py"
 
 @pytest.mark.parametrize(
     "text",
-    ["__import__(name)", "import importlib", "def f():\n    from importlib import import_module", "exec(code)"],
+    [
+        "__import__(name)",
+        "import importlib\nimportlib.import_module(x)",
+        "def f():\n    from importlib import import_module as get",
+        "exec(code)",
+    ],
 )
 def test_a_computed_import_may_name_any_module_of_the_folder(text: str) -> None:
     assert files(reached(text, AROUND)) == AROUND
@@ -204,11 +208,13 @@ def test_a_computed_import_in_a_module_in_reach_widens_too() -> None:
 
 
 def test_a_computed_import_out_of_reach_does_not_widen() -> None:
-    assert files(reached("import a", {"a.py": "", "b.py": "import importlib"})) == "a.py"
+    assert files(reached("import a", {"a.py": "", "b.py": "import importlib\nimportlib.import_module(x)"})) == "a.py"
 
 
 def test_a_computed_import_widens_to_the_script_s_folder_alone() -> None:
-    tree = Texts({SCRIPT: "import importlib", "scripts/a.py": "", "b.py": "", "scripts2/c.py": ""})
+    tree = Texts(
+        {SCRIPT: "import importlib\nimportlib.import_module(x)", "scripts/a.py": "", "b.py": "", "scripts2/c.py": ""}
+    )
     found = reach(SCRIPT, tree)
     assert found is not None
     assert set(found.modules) == {SCRIPT, "scripts/a.py"}
@@ -227,7 +233,7 @@ def test_a_computed_import_widens_to_the_script_s_folder_alone() -> None:
         ("import pkg.x", {PKG: BROKEN, "pkg/x.py": ""}, f"scripts/{PKG}"),
         ("import importlib, a", {"a.py": BROKEN}, "scripts/a.py"),
         ("import importlib, a", {"a.py": "import b", "b.py": BROKEN}, "scripts/b.py"),
-        ("import importlib", {"a.py": "import b", "b.py": BROKEN}, "scripts/b.py"),
+        ("import importlib\nimportlib.import_module(x)", {"a.py": "import b", "b.py": BROKEN}, "scripts/b.py"),
     ],
 )
 def test_a_broken_module_that_is_named_is_told_by_its_place(script: str, beside: dict[str, str], place: str) -> None:
@@ -243,7 +249,7 @@ def test_a_broken_module_out_of_reach_is_no_matter() -> None:
 
 
 def test_a_broken_module_that_a_computed_import_may_name_counts_by_its_text() -> None:
-    found = reached("import importlib", {"a.py": "", "b.py": BROKEN, "c.py": BROKEN})
+    found = reached("import importlib\nimportlib.import_module(x)", {"a.py": "", "b.py": BROKEN, "c.py": BROKEN})
     assert (files(found), found.broken) == ("a.py", ("scripts/b.py", "scripts/c.py"))
     assert found.texts["scripts/b.py"] == BROKEN
 
@@ -272,8 +278,8 @@ def test_the_texts_are_those_of_all_that_is_in_reach() -> None:
         ("class C:\n    import torch", "torch", "torch"),
         ("class C:\n    def f(self):\n        import torch", "torch", ""),
         ("try:\n    import torch\nexcept ImportError:\n    torch = None", "torch", "torch"),
-        ("if TYPE_CHECKING:\n    import torch", "torch", ""),
-        ("if TYPE_CHECKING:\n    import torch\nelse:\n    import numpy", "torch numpy", "numpy"),
+        ("if TYPE_CHECKING:\n    import torch", "", ""),
+        ("if TYPE_CHECKING:\n    import torch\nelse:\n    import numpy", "numpy", "numpy"),
         ("import torch\ndef f():\n    import torch.nn", "torch", "torch"),
         ("import pkg.missing", "", ""),
         ("import a\nimport pkg", "a2", "a2"),

@@ -1,0 +1,566 @@
+"""A piece of code -> a digest that formatting can't change, and the names that it reads, writes and calls.
+
+One piece runs as a whole: a statement without the functions defined in it, or the body of one function. Names are as
+they are written, whatever they mean; those that a function binds for itself are left out. Knows no other piece.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from buildsys.code.functions import Function
+from buildsys.digest import Digest, digest_bytes
+
+Chain = tuple[str, ...]
+"""A name and the attributes that follow it, as written: `a.b.c` is ("a", "b", "c")."""
+Definition = Function | ast.ClassDef
+
+
+class Alias(NamedTuple):
+    """A name that an import binds: `from ..module import attribute as name` (level 2); attribute "" for a module.
+
+    name: "" for a star import. Of a plain `import a.b` the name is a, and what is bound is the first of the chain.
+    """
+
+    name: str
+    module: str
+    attribute: str = ""
+    level: int = 0
+
+
+class Code(msgspec.Struct, frozen=True, array_like=True):
+    """What one piece of code does, in names.
+
+    digest: of its syntax, without positions, docstrings and annotations that only reflection can see; those are in
+    docs and notes, "" where there are none. reads: global names and chains whose value is used. writes: chains whose
+    object may change, or be bound anew. calls: chains that are called; acts: those of them whose result is not used.
+    attributes: of whatever object, also those that a text may name. texts: dotted names and files in string constants.
+    imports: made when it runs. binds: global names. computed: what it does by names that are not in it (see COMPUTED).
+    note_reads: names in annotations.
+    """
+
+    digest: Digest
+    docs: str = ""
+    notes: str = ""
+    reads: tuple[Chain, ...] = ()
+    writes: tuple[Chain, ...] = ()
+    calls: tuple[Chain, ...] = ()
+    acts: tuple[Chain, ...] = ()
+    attributes: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    imports: tuple[Alias, ...] = ()
+    binds: tuple[str, ...] = ()
+    computed: tuple[str, ...] = ()
+    note_reads: tuple[Chain, ...] = ()
+
+
+COMPUTED: Final = ("import", "attribute", "namespace", "path", "file", "elsewhere")
+"""What code may do by names that are not in it: import a module, read an attribute or a name of its own module; add to
+where modules are found, run a file that is named in a text, and run any file of the project."""
+ROAMING: Final = frozenset(("path", "file", "elsewhere"))
+_ELSEWHERE: Final = frozenset(("spec_from_file_location", "SourceFileLoader", "load_source", "run_path"))
+_PLACES: Final = frozenset(("path", "meta_path", "path_hooks"))
+_FILE: Final = re.compile(r"\.py(?!\w)")
+_NAMES_AT: Final = {
+    **dict.fromkeys(("getattr", "setattr", "hasattr", "delattr"), slice(1, 2)),
+    **dict.fromkeys(("attrgetter", "methodcaller"), slice(0, 1)),
+}
+_NO_ARGUMENT: Final = slice(0, 0)
+_IMPORTERS: Final = {"import_module", "__import__"}
+_IMPORTING: Final = frozenset(
+    "import_module __import__ run_module run_path iter_modules walk_packages locate resolve_name import_string".split()
+)
+_LOADERS: Final = _IMPORTING - _IMPORTERS
+_NAMESPACE: Final = {"globals", "locals", "eval", "exec", "compile"}
+_LOOKS_ONLY: Final = frozenset(
+    "get keys values items copy index count format join split rsplit splitlines strip lstrip rstrip lower upper title "
+    "startswith endswith replace encode decode partition rpartition find rfind union intersection difference issubset "
+    "issuperset isdisjoint isidentifier match fullmatch search sub findall finditer exists is_file is_dir resolve "
+    "absolute joinpath relative_to with_name with_suffix as_posix read_text read_bytes hexdigest most_common".split()
+)
+INERT: Final = frozenset(
+    "staticmethod classmethod property abstractmethod cached_property lru_cache cache wraps contextmanager "
+    "asynccontextmanager overload override final setter getter deleter total_ordering no_grad inference_mode".split()
+)
+"""Decorators that only describe what they decorate, by their last names."""
+_DROPPED: Final = {"ctx", "type_comment", "kind", "type_ignores"}
+_LONGEST_NAME: Final = 200
+
+
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    return tuple(name for name in kind._fields if name not in _DROPPED)
+
+
+class Scope(NamedTuple):
+    """local: names that are not global here. binds: whether a name that is bound here is bound in the module."""
+
+    local: frozenset[str]
+    binds: bool
+    within: str
+    in_class: bool = False
+
+
+class Reader:
+    """Reads one piece. definitions: the functions defined in it, with the scope that their bodies are in."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.definitions: list[tuple[str, Function, Scope]] = []
+        self._parts: list[str] = []
+        self._docs: list[str] = []
+        self._notes: list[ast.AST] = []
+        self._stack: list[Any] = []
+        self.reads: set[Chain] = set()
+        self.writes: set[Chain] = set()
+        self.calls: set[Chain] = set()
+        self.acts: set[Chain] = set()
+        self.attributes: set[str] = set()
+        self.texts: set[str] = set()
+        self.imports: list[Alias] = []
+        self.binds: dict[str, None] = {}
+        self.computed: set[str] = set()
+
+    def read(self, nodes: Iterable[ast.AST]) -> Code:
+        self._walk([*nodes])
+        self._look_for_means()
+        digest = digest_bytes("".join(self._parts).encode("utf-8", "surrogatepass"))
+        docs = digest_bytes("\0".join(self._docs).encode("utf-8", "surrogatepass")) if self._docs else ""
+        notes, note_reads = "", set[Chain]()
+        if self._notes:
+            aside = Reader(self.scope)
+            notes, note_reads = aside.read(self._notes).digest, aside.reads
+        return Code(
+            digest,
+            docs,
+            notes,
+            tuple(sorted(self.reads)),
+            tuple(sorted(self.writes)),
+            tuple(sorted(self.calls)),
+            tuple(sorted(self.acts)),
+            tuple(sorted(self.attributes)),
+            tuple(sorted(self.texts)),
+            tuple(self.imports),
+            tuple(self.binds),
+            tuple(sorted(self.computed)),
+            tuple(sorted(note_reads)),
+        )
+
+    def _walk(self, nodes: list[ast.AST]) -> None:
+        stack, parts = self._stack, self._parts
+        stack += reversed(nodes)
+        while stack:
+            node = stack.pop()
+            kind = node.__class__
+            if kind is str:
+                parts.append(node)
+            elif kind is list:
+                parts.append("[")
+                stack.append("]")
+                stack += node[::-1]
+            elif (handle := _HANDLERS.get(kind)) is not None:
+                handle(self, node)
+            elif isinstance(node, ast.AST):
+                self._open(node, _FIELDS.get(kind) or _learnt(kind))
+            elif kind is Scope:
+                self.scope = node
+            else:
+                parts.append(f"{node!r};")
+
+    def _open(self, node: ast.AST, fields: tuple[str, ...]) -> None:
+        """Its name, and what is in it to be read next."""
+        self._parts.append(f"{node.__class__.__name__}(")
+        stack = self._stack
+        stack.append(")")
+        for name in reversed(fields):
+            value = getattr(node, name, None)
+            stack.append(f"{value!r};" if value.__class__ is str else value)
+
+    # ------------------------------------------------------------ names
+
+    def _name(self, node: ast.Name) -> None:
+        self._parts.append(f"{node.id};")
+        if node.id in self.scope.local:
+            return
+        if node.ctx.__class__ is ast.Load:
+            self.reads.add((node.id,))
+        elif self.scope.binds:
+            self.binds[node.id] = None
+
+    def _attribute(self, node: ast.Attribute, *, used: bool = True) -> None:
+        root: Any
+        chain, root = _chain(node)
+        self.attributes.update(chain)
+        if root.__class__ is not ast.Name:
+            self._parts.append(f".{'.'.join(chain)}(")
+            self._stack += (")", root)
+            if node.ctx.__class__ is not ast.Load:
+                self._write_into(root)
+            return
+        name: str = root.id
+        self._parts.append(f"{name}.{'.'.join(chain)};")
+        if name not in self.scope.local:
+            found = (name, *chain)
+            if node.ctx.__class__ is not ast.Load:
+                self.writes.add(found)
+            elif used:
+                self.reads.add(found)
+
+    def _subscript(self, node: ast.Subscript) -> None:
+        written = node.ctx.__class__ is not ast.Load
+        if written and (found := self._global(node.value)):
+            self.writes.add(found)
+            self._parts.append(f"[{'.'.join(found)}](")
+            self.attributes.update(found[1:])
+            self._stack += (")", node.slice)
+            return
+        if written:
+            self._write_into(node.value)
+        self._open(node, ("value", "slice"))
+
+    def _write_into(self, node: Any) -> None:
+        """Note what may change where a part of it is bound: `a.b()[0].c = 1` may change a.b."""
+        if root := self._root(node):
+            self.writes.add(root)
+
+    def _root(self, node: Any) -> Chain | None:
+        """What a chain of calls and parts begins with, where that is global."""
+        while isinstance(node, ast.AST):
+            if found := self._global(node):
+                return found
+            node = getattr(node, "value", None) or getattr(node, "func", None)
+        return None
+
+    def _global(self, node: Any) -> Chain | None:
+        """The chain that a node is, where it begins with a global name."""
+        if node.__class__ is ast.Name:
+            name: str = node.id
+            return None if name in self.scope.local else (name,)
+        if node.__class__ is ast.Attribute:
+            chain, root = _chain(node)
+            if root.__class__ is ast.Name and root.id not in self.scope.local:
+                return (root.id, *chain)
+        return None
+
+    # ------------------------------------------------------------ calls and texts
+
+    def _call(self, node: ast.Call, *, used: bool = True) -> None:
+        func: Any = node.func
+        name = str(getattr(func, "attr", None) or getattr(func, "id", ""))
+        if name in _IMPORTERS and len(node.args) == 1 and not node.keywords and _is_text(node.args[0]):
+            self.imports.append(Alias("", node.args[0].value, "*module"))  # type: ignore[attr-defined]
+            self._parts.append(f"import {name}(")
+            self._stack += (")", node.args)
+            return
+        found = self._global(func)
+        if found:
+            self.calls.add(found)
+            if not used:
+                self.acts.add(found)
+            if len(found) > 1 and found[-1] not in _LOOKS_ONLY:
+                self.writes.add(found[:-1])
+        else:
+            if func.__class__ is ast.Attribute and func.attr not in _LOOKS_ONLY:
+                self._write_into(func)
+            root = None if used else self._root(func)
+            if root:
+                self.acts.add(root)
+        self._look_at_means(name, node, plain=func.__class__ is ast.Name)
+        self._parts.append("Call(")
+        self._stack += (")", node.keywords, node.args)
+        if found and len(found) > 1:
+            # A method called for what it does, as `REG.append(x)`, is no look at what REG holds.
+            self._attribute(func, used=used)
+        else:
+            self._stack.append(func)
+
+    def _look_at_means(self, name: str, node: ast.Call, *, plain: bool) -> None:
+        """Note what a call does by a name that it is given."""
+        if name in _IMPORTERS or name in _LOADERS:
+            self.computed.add("import")
+        elif plain and name in ("vars", "dir") and not node.args:
+            self.computed.add("namespace")
+        elif (plain and name in ("vars", "dir")) or not all(
+            map(_is_text, node.args[_NAMES_AT.get(name, _NO_ARGUMENT)])
+        ):
+            self.computed.add("attribute")
+
+    def _look_for_means(self) -> None:
+        """Note what is done by names that tell of it wherever they stand."""
+        named = {name for chain in (*self.reads, *self.writes) for name in chain} | self.attributes
+        chains = self.reads | self.calls
+        ends = {chain[-1] for chain in chains if len(chain) == 1 or chain[0] in ("builtins", "__builtins__")}
+        if not _ELSEWHERE.isdisjoint(named) or "exec" in ends:
+            self.computed.add("elsewhere")
+        if not ends.isdisjoint(_NAMESPACE):
+            self.computed.add("namespace")
+        if not ends.isdisjoint(("eval", "exec")) or any(chain[-1] in _IMPORTING for chain in chains):
+            self.computed.add("import")
+        of_sys = {chain[1] for chain in (*self.reads, *self.writes) if chain[0] == "sys" and len(chain) > 1}
+        if not _PLACES.isdisjoint(of_sys) or "addsitedir" in named or "__path__" in named:
+            self.computed.add("path")
+        if "modules" in of_sys:
+            self.computed.add("namespace")
+        for alias in self.imports:
+            self.computed |= means_of(alias)
+
+    def _constant(self, node: ast.Constant) -> None:
+        value: Any = node.value
+        if value.__class__ is str:
+            self._parts.append(f"{value!r};")
+            if len(value) < _LONGEST_NAME or ".py" in value:
+                self._text(value)
+        elif value.__class__ is int:
+            self._parts.append(f"{value:x};" if abs(value) > 1 << 63 else f"{value};")
+        else:
+            self._parts.append(f"{value.__class__.__name__} {value!r};")
+
+    def _text(self, value: str) -> None:
+        if value.isidentifier():
+            self.attributes.add(value)
+        elif _FILE.search(value):
+            self.computed.add("file")
+            self.texts.add(value)
+        elif value[:1] not in ". " and all(part.isidentifier() for part in value.replace(":", ".").split(".")):
+            self.texts.add(value)
+
+    # ------------------------------------------------------------ statements
+
+    def _expression(self, node: ast.Expr) -> None:
+        value: Any = node.value
+        if value.__class__ is ast.Constant:
+            return  # A docstring, or a text or dots in place of a statement.
+        if value.__class__ is ast.Call:
+            self._parts.append("Expr(")
+            self._stack.append(")")
+            self._call(value, used=False)
+        else:
+            called = (self._root(inner.func) for inner in ast.walk(value) if isinstance(inner, ast.Call))
+            self.acts.update(root for root in called if root)
+            self._open(node, ("value",))
+
+    def _nothing(self, node: ast.AST) -> None:
+        """`pass` does nothing."""
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if self.scope.in_class:
+            self._open(node, ("target", "annotation", "value", "simple"))
+            return
+        self._notes.append(node.annotation)
+        if node.value is None:
+            self._open(node, ("target",))
+        else:  # as if the annotation were not there
+            self._parts.append("Assign([")
+            self._stack += (")", node.value, "]", node.target)
+
+    def _argument(self, node: ast.arg) -> None:
+        self._parts.append(f"{node.arg};")
+        if node.annotation:
+            self._notes.append(node.annotation)
+
+    def _alias(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in aliases(node):
+            self.imports.append(alias)
+            name = alias.name
+            if name and self.scope.binds and name not in self.scope.local:
+                self.binds[name] = None
+        self._open(node, _FIELDS.get(node.__class__) or _learnt(node.__class__))
+
+    def _definition(self, node: Function) -> None:
+        """What runs when a function is defined; its body is another piece."""
+        name = node.name
+        self._parts.append(f"{node.__class__.__name__} {name}(")
+        self.bind(name)
+        if doc := ast.get_docstring(node, clean=False):
+            self._docs.append(doc)
+        if node.returns:
+            self._notes.append(node.returns)
+        self.definitions.append((f"{self.scope.within}{name}", node, self.scope))
+        self.decorate(node)
+        self._stack += (")", getattr(node, "type_params", None), node.args, node.decorator_list)
+
+    def _class(self, node: ast.ClassDef) -> None:
+        """A class that is not at the top of its module runs as a part of where it is."""
+        self._parts.append(f"class {node.name}(")
+        self.bind(node.name)
+        self.decorate(node)
+        if doc := ast.get_docstring(node, clean=False):
+            self._docs.append(doc)
+        within = Scope(self.scope.local, False, f"{self.scope.within}{node.name}.", True)
+        self._stack += (")", self.scope, node.body, within, getattr(node, "type_params", None))
+        self._stack += (node.keywords, node.bases, node.decorator_list)
+
+    def decorate(self, node: Definition) -> None:
+        """A decorator is called, and may note what it is given."""
+        for decorator in node.decorator_list:
+            if found := self._global(decorator):
+                self.calls.add(found)
+                if len(found) > 1 and found[-1] not in INERT:
+                    self.writes.add(found[:-1])
+
+    def bind(self, name: str) -> None:
+        if self.scope.binds and name not in self.scope.local:
+            self.binds[name] = None
+
+    def _pattern(self, node: ast.MatchAs | ast.MatchStar) -> None:
+        if node.name:
+            self.bind(node.name)
+        self._open(node, _FIELDS.get(node.__class__) or _learnt(node.__class__))
+
+    # ------------------------------------------------------------ scopes within an expression
+
+    def _lambda(self, node: ast.Lambda) -> None:
+        inner = self.scope._replace(local=self.scope.local.union(_parameters(node.args)))
+        self._parts.append("Lambda(")
+        self._stack += (")", self.scope, node.body, inner, node.args)
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
+        first, *others = node.generators
+        targets = {name.id for one in node.generators for name in ast.walk(one.target) if isinstance(name, ast.Name)}
+        inner = self.scope._replace(local=self.scope.local | targets)
+        self._parts.append(f"{node.__class__.__name__}(")
+        made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self._stack += (")", self.scope, others, first.ifs, made, first.target, f"{first.is_async};", inner, first.iter)
+
+
+_FIELDS: Final[dict[type, tuple[str, ...]]] = {}
+_HANDLERS: Final[dict[type, Callable[[Reader, Any], None]]] = {
+    ast.Name: Reader._name,
+    ast.Attribute: Reader._attribute,
+    ast.Subscript: Reader._subscript,
+    ast.Call: Reader._call,
+    ast.Constant: Reader._constant,
+    ast.Expr: Reader._expression,
+    ast.Pass: Reader._nothing,
+    ast.AnnAssign: Reader._annotated,
+    ast.arg: Reader._argument,
+    ast.Import: Reader._alias,
+    ast.ImportFrom: Reader._alias,
+    ast.FunctionDef: Reader._definition,
+    ast.AsyncFunctionDef: Reader._definition,
+    ast.ClassDef: Reader._class,
+    ast.MatchAs: Reader._pattern,
+    ast.MatchStar: Reader._pattern,
+    ast.Lambda: Reader._lambda,
+    ast.ListComp: Reader._comprehension,
+    ast.SetComp: Reader._comprehension,
+    ast.GeneratorExp: Reader._comprehension,
+    ast.DictComp: Reader._comprehension,
+}
+
+
+def _learnt(kind: type[ast.AST]) -> tuple[str, ...]:
+    _FIELDS[kind] = _fields(kind)
+    return _FIELDS[kind]
+
+
+def _chain(node: ast.Attribute) -> tuple[list[str], ast.expr]:
+    """The attributes of `x.a.b`, and x."""
+    names = []
+    value: Any = node
+    while value.__class__ is ast.Attribute:
+        names.append(value.attr)
+        value = value.value
+    names.reverse()
+    return names, value
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant)
+
+
+def aliases(node: ast.Import | ast.ImportFrom) -> list[Alias]:
+    """What an import statement binds, in its order."""
+    if isinstance(node, ast.Import):
+        return [
+            Alias(one.asname, one.name) if one.asname else Alias(one.name.partition(".")[0], one.name, "*chain")
+            for one in node.names
+        ]
+    module = node.module or ""
+    return [
+        Alias("" if one.name == "*" else one.asname or one.name, module, one.name, node.level) for one in node.names
+    ]
+
+
+def means_of(alias: Alias) -> set[str]:
+    """What an import gives a name to that does things by computed names, where calls of it do not show."""
+    means = set()
+    if alias.attribute in _ELSEWHERE:
+        means.add("elsewhere")
+    if alias.attribute in (*_IMPORTERS, *_LOADERS) and alias.attribute != alias.name:
+        means.add("import")
+    if alias.module == "sys" and (alias.attribute in (*_PLACES, "*") or alias.attribute == "" != alias.name):
+        means.add("path")
+    if alias.module == "sys" and alias.attribute == "modules":
+        means.add("namespace")
+    return means
+
+
+# ---------------------------------------------------------------- what a function binds for itself
+
+MODULE: Final = Scope(frozenset(), True, "")
+
+
+def class_scope(name: str) -> Scope:
+    """The body of a class at the top of its module: what it binds are members."""
+    return Scope(frozenset(), False, f"{name}.", True)
+
+
+def body_scope(node: Function, name: str, outer: Scope) -> Scope:
+    """The scope of a function's body. Names that it imports are kept: they are resolved where they are read."""
+    bound, declared, imported = _bound(node.body)
+    local = outer.local.union(_parameters(node.args), bound)
+    return Scope(frozenset(local - declared - imported), bool(declared), f"{name.partition('#')[0]}.")
+
+
+def _bound(body: list[ast.stmt]) -> tuple[set[str], set[str], set[str]]:
+    """Names that a function's body binds, those that it declares global, and those that it imports."""
+    bound: set[str] = set()
+    declared: set[str] = set()
+    imported: set[str] = set()
+    waiting: list[Any] = [*body]
+    while waiting:
+        node: Any = waiting.pop()
+        kind: Any = node.__class__
+        if kind is list:
+            waiting += node
+        elif kind is ast.Name:
+            if node.ctx.__class__ is not ast.Load:
+                bound.add(node.id)
+        elif kind in _LEAVES or not hasattr(node, "_fields"):
+            continue
+        elif kind is ast.FunctionDef or kind is ast.AsyncFunctionDef or kind is ast.ClassDef:
+            bound.add(node.name)
+        elif kind is ast.Global:
+            declared.update(node.names)
+        elif kind is ast.Import or kind is ast.ImportFrom:
+            imported.update(alias.name for alias in aliases(node) if alias.name)
+        elif kind in _COMPREHENSIONS:
+            # Only what `:=` binds in it is the function's.
+            bound.update(
+                inner.target.id
+                for inner in ast.walk(node)
+                if inner.__class__ is ast.NamedExpr and isinstance(inner.target, ast.Name)
+            )
+        else:
+            name = getattr(node, "name", None) or getattr(node, "rest", None)
+            if name.__class__ is str:  # `except ... as name`, and what a pattern captures
+                bound.add(name)
+            for field in _FIELDS.get(kind) or _learnt(kind):
+                value = getattr(node, field, None)
+                if value.__class__ is list or isinstance(value, ast.AST):
+                    waiting.append(value)
+    return bound, declared, imported
+
+
+_LEAVES: Final = {ast.Constant, ast.Lambda, ast.Pass, ast.Break, ast.Continue, ast.Nonlocal}
+_COMPREHENSIONS: Final = {ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp}
+
+
+def _parameters(args: ast.arguments) -> list[str]:
+    named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    return [one.arg for one in (*named, *filter(None, (args.vararg, args.kwarg)))]
