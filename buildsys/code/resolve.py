@@ -7,12 +7,15 @@ time, where the script's folder is `sys.path[0]`. All bindings of a name count: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
 
 from buildsys.code.parse import Module, parse
 from buildsys.code.reading import Alias, Chain
 from buildsys.code.units import Function, Unit
+
+parse_once = lru_cache(4096)(parse)
+"""Equal texts are parsed once in a process."""
 
 
 class Tree(Protocol):
@@ -130,7 +133,9 @@ class Resolver:
     def source(self, path: str) -> Source:
         """A file that there is. Raises Broken where it does not parse."""
         if path not in self._sources:
-            self._sources[path] = Source(path, parse_cached(self.tree, path))
+            text = self.tree.read(path)
+            assert text is not None
+            self._sources[path] = Source(path, parse_once(path, text))
             for unit in self._sources[path].module.units:
                 for member in unit.members:
                     for name in member.code.binds if member.functions else ():
@@ -314,18 +319,6 @@ class Resolver:
             found[Symbol(package.file, name)] = None
         if "__getattr__" in source.bound and name not in source.bound:
             found[Symbol(package.file, "__getattr__")] = None
-
-
-_PARSED: dict[str, Module] = {}
-
-
-def parse_cached(tree: Tree, path: str) -> Module:
-    """The parsed text of a file; equal texts are parsed once in a process."""
-    text = tree.read(path)
-    assert text is not None
-    if text not in _PARSED:
-        _PARSED[text] = parse(path, text)
-    return _PARSED[text]
 
 
 def join(folder: str, name: str) -> str:

@@ -49,6 +49,10 @@ class Reached(NamedTuple):
     end: int = 0
     via: tuple[str, ...] = ()
 
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
+
 
 @dataclass(frozen=True)
 class Slice:

@@ -76,7 +76,7 @@ def _line(old: Part | None, new: Part | None) -> str:
     assert part is not None
     what = "is new" if old is None else "is gone" if new is None else "changed"
     if part.group == "code":
-        return f"its code {what} ({part.path or part.name})"
+        return f"its code {what}: {part.name.partition(':')[2] or part.name}{f' ({part.path})' if part.path else ''}"
     if part.group == "input":
         return f"input {part.name} {what} ({part.path})"
     if part.group == "rule":

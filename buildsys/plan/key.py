@@ -76,7 +76,7 @@ def rule_facts(rule: Rule, code: Slice | None, around: Surroundings) -> Iterator
             yield Fact("identity", "identity", rule.identity)
     if code:
         for one in code.symbols:
-            yield Fact("code", f"{one.path.removeprefix(_folder(rule.script))}:{one.name}", one.digest, one.path)
+            yield Fact("code", f"{one.path.removeprefix(_folder(rule.script))}:{one.name}", one.digest, one.place)
     for param in sorted(rule.params, key=lambda p: p.name):
         yield Fact("param", param.name, param.value, param.config_key)
     for output in sorted(rule.outputs, key=lambda o: o.name):
@@ -95,7 +95,7 @@ def service_facts(
     yield Fact("rule", "command", command)
     if code:
         for one in code.symbols:
-            yield Fact("code", f"{one.path}:{one.name}", one.digest, one.path)
+            yield Fact("code", f"{one.path}:{one.name}", one.digest, one.place)
     for name in sorted(params):
         yield Fact("param", name, params[name])
     yield Fact("python", "python", around.python)

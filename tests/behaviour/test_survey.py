@@ -82,10 +82,12 @@ def test_reasons_name_what_changed_and_where(pipe: Space) -> None:
     assert plan(pipe)["upper[0]"].reason == "param mark changed: '!' (str) → '?' (str) (mark)"
     assert plan(pipe)["count[0]"].reason == "inputs: upper, unless equal"
     pipe.write("scripts/marks.py", "def mark(text):\n    return text + text\n")
-    assert plan(pipe)["split"].reason == "its code changed (scripts/marks.py)"
+    assert plan(pipe)["upper[0]"].changes[0] == "its code changed: mark (scripts/marks.py:1)"
+    assert plan(pipe)["split"].reason == "up to date"
+    pipe.replace("scripts/pipe.py", "shards):", "shards=3):")
     pipe.write("data/source.txt", "other\n")
     assert plan(pipe)["split"].changes == (
-        "its code changed (scripts/marks.py)",
+        "its code changed: split (scripts/pipe.py:4)",
         "input source changed (data/source.txt)",
     )
 
@@ -96,7 +98,7 @@ def test_why_lists_all_that_a_key_holds(pipe: Space) -> None:
     held = {(part.group, part.name): part.value for part in explained.parts}
     assert held["param", "mark"] == "'!' (str)"
     assert ("input", "part") in held
-    assert ("code", "marks.py:*") in held
+    assert ("code", "marks.py:mark") in held
     assert set(explained.parts) == set(explained.before)
 
 

@@ -15,7 +15,7 @@ from unittest import mock
 from buildsys import assess, build, prepare, survey
 from buildsys.assess import Assessor, Bound
 from buildsys.build import Build
-from buildsys.code import parse
+from buildsys.code import slice as slices
 from buildsys.deliver import Delivery
 from buildsys.digest import Digest, digest_of
 from buildsys.plan import key
@@ -24,7 +24,6 @@ from buildsys.state.files import Files
 from buildsys.state.objects import Objects
 from buildsys.state.store import Store
 from buildsys.supply import Supply
-from tests.fuzz import stand_ins
 
 Plant = Callable[[], AbstractContextManager[object]]
 
@@ -84,11 +83,11 @@ def settings_are_in_the_key() -> AbstractContextManager[object]:
 
 
 def comments_are_in_the_key() -> AbstractContextManager[object]:
-    def with_text(path: str, text: str) -> parse.Module:
-        return replace(found(path, text), digest=digest_of(text))
+    def with_text(symbols: Any, where: Any) -> Digest:
+        return digest_of(found(symbols, where), symbols._texts[where.path])
 
-    found = stand_ins.parse_once
-    return mock.patch.object(stand_ins, "parse_once", with_text)
+    found = slices._Symbols._digest
+    return mock.patch.object(slices._Symbols, "_digest", with_text)
 
 
 def the_paths_of_inputs_are_in_the_key() -> AbstractContextManager[object]:

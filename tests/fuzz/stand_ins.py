@@ -19,7 +19,6 @@ from typing import Any
 from unittest import mock
 
 from buildsys import workshop
-from buildsys.code import resolve
 from buildsys.digest import Digest
 from buildsys.model import ActionId, ActionKey, Part, Result
 from buildsys.run.workers import Job, JobResult
@@ -46,16 +45,11 @@ def in_process(*, workers: bool, manifest: bool) -> Iterator[Counter[Who]]:
         return memory.setdefault(state, MemoryManifest(state))
 
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(resolve, "parse", parse_once))
         if workers:
             stack.enter_context(mock.patch.object(workshop, "Workers", partial(InlineWorkers, called)))
         if manifest:
             stack.enter_context(mock.patch.multiple(Manifest, open=opened, read=opened))
         yield called
-
-
-parse_once = lru_cache(1024)(resolve.parse)
-"""It depends on its arguments alone, and takes half of the time that is left."""
 
 
 # ---------------------------------------------------------------- workers

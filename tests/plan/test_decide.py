@@ -58,13 +58,13 @@ def test_a_reason_is_the_first_change_and_how_many_there_are(changes: Sequence[s
     ("old", "new", "line"),
     [
         (
-            Part("code", "one.py:*", "d1", "scripts/one.py"),
-            Part("code", "one.py:*", "d2", "scripts/one.py"),
-            "its code changed (scripts/one.py)",
+            Part("code", "one.py:mark", "d1", "scripts/one.py:3"),
+            Part("code", "one.py:mark", "d2", "scripts/one.py:4"),
+            "its code changed: mark (scripts/one.py:4)",
         ),
-        (None, Part("code", "a.py:*", "d1", "scripts/a.py"), "its code is new (scripts/a.py)"),
-        (Part("code", "a.py:*", "d1", "scripts/a.py"), None, "its code is gone (scripts/a.py)"),
-        (Part("code", "a.py:*", "d1"), Part("code", "a.py:*", "d2"), "its code changed (a.py:*)"),
+        (None, Part("code", "a.py:*", "d1", "scripts/a.py"), "its code is new: * (scripts/a.py)"),
+        (Part("code", "a.py:*", "d1", "scripts/a.py"), None, "its code is gone: * (scripts/a.py)"),
+        (Part("code", "a.py:*", "d1"), Part("code", "a.py:*", "d2"), "its code changed: *"),
         (
             Part("param", "length", "64 (int)", "sampling.length"),
             Part("param", "length", "96 (int)", "sampling.length"),
@@ -142,7 +142,7 @@ def test_the_most_telling_difference_comes_first() -> None:
     groups = ["unheard", "format", "version", "output", "env", "service", "identity", "input", "param", "code", "rule"]
     assert differences([], [Part(group, "x", "2", "p") for group in groups]) == [
         "the rule's x is new",
-        "its code is new (p)",
+        "its code is new: x (p)",
         "param x is new: 2 (p)",
         "input x is new (p)",
         "identity x is new: 2 (p)",
