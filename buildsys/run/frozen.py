@@ -9,14 +9,18 @@ import importlib.util
 import io
 import linecache
 import os
+import stat as modes
 import sys
 import types
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from posix import stat
 
 Home = tuple[str, str, str]
 """Modules of an editable install: (their name, dotted, "" for whatever is in the folder; the stem of their paths in
 `sources`; where that is, absolute)."""
+Compiler = Callable[[str, str, str], types.CodeType]
+"""Gives the code of a first-party file, by its path, its text and how its code is to name it."""
 
 
 class FrozenModules:
@@ -73,21 +77,11 @@ class FrozenModules:
         self.modules[name] = script
         return name
 
-    def _freeze_loading(self) -> None:
-        """Have Python's own loader run the given texts, whoever finds the files; data beside them is read from disk."""
-        read = SourceFileLoader.get_code
+    def names_a_module(self, top: str) -> bool:
+        """Whether a top-level name is that of a first-party module, package or script."""
+        return top in self.tops or top in self.modules or top in self.namespaces
 
-        def get_code(loader: SourceFileLoader, name: str) -> types.CodeType | None:
-            path = os.path.abspath(loader.path)
-            return (
-                compile(self.files[path], loader.path, "exec", dont_inherit=True)
-                if path in self.files
-                else read(loader, name)
-            )
-
-        SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
-
-    def install(self) -> None:
+    def install(self, compiled: Compiler) -> None:
         for name in [*self.modules, *self.namespaces]:
             if name not in self.at_start:
                 sys.modules.pop(name, None)
@@ -97,7 +91,8 @@ class FrozenModules:
             linecache.cache[path] = (len(text), None, lines, path)
         sys.path.insert(0, self.folder)
         sys.meta_path.insert(0, self)
-        self._freeze_loading()
+        # Python's own loader runs the given texts, whoever finds the files; data beside them is read from disk.
+        load_by(lambda path, _: self.files.get(path), compiled)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
@@ -106,7 +101,7 @@ class FrozenModules:
             return importlib.util.spec_from_file_location(name, file)
         if name in sys.builtin_module_names:
             return None
-        if any(os.path.isfile(f"{place}.py") or os.path.isfile(f"{place}/__init__.py") for place in self._ours(name)):
+        if any(_is_file(f"{place}.py") or _is_file(f"{place}/__init__.py") for place in self._ours(name)):
             raise ImportError(
                 f"first-party module {name} was imported in a way that can't be seen from the source "
                 "(importlib, exec ...); import it plainly",
@@ -177,3 +172,23 @@ def _parents(name: str) -> Iterator[str]:
     while "." in name:
         name = name.rpartition(".")[0]
         yield name
+
+
+def load_by(text_of: Callable[[str, SourceFileLoader], str | None], compiled: Compiler) -> None:
+    """Have Python's own loader compile each file that has a text by way of `compiled`, whoever finds it."""
+    read = SourceFileLoader.get_code
+
+    def get_code(loader: SourceFileLoader, name: str) -> types.CodeType | None:
+        path = os.path.abspath(loader.path)
+        text = text_of(path, loader)
+        return read(loader, name) if text is None else compiled(path, text, loader.path)
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
+
+
+def _is_file(path: str) -> bool:
+    """Asked of the system itself: it is no question of the run's."""
+    try:
+        return modes.S_ISREG(stat(path).st_mode)
+    except OSError:
+        return False

@@ -11,6 +11,7 @@ import os
 import pickle
 import socket
 import struct
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -88,3 +89,11 @@ class _PlainPickler(pickle.Pickler):
             if isinstance(value, kind):
                 return kind, (plain(value),)
         raise pickle.PicklingError(type(value).__name__)
+
+
+def error_line(error: BaseException) -> str:
+    """What went wrong in one line."""
+    if isinstance(error, SystemExit):
+        return f"SystemExit: the code called sys.exit({error.code!r})"
+    lines = "".join(traceback.format_exception_only(type(error), error)).splitlines()
+    return next((line for line in lines if line[:1].strip()), type(error).__name__)

@@ -50,7 +50,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .frozen import FrozenModules
-from .messages import ENDED, PID, Message, encoded, receive, receive_request, send
+from .hooks import Hooks
+from .messages import ENDED, PID, Message, encoded, error_line, receive, receive_request, send
+from .places import foreign_folders
+from .tracing import Tracer, most_definitions
 
 GRACE_S = 1.0
 SEED = 0
@@ -69,6 +72,8 @@ class Zygote:
         self.control = control
         self.children: dict[int, int] = {}  # pid: the pipe that tells how it ended
         self.tried: set[str] = set()  # Modules that were imported, or can't be.
+        self.hooks: Hooks | None = None
+        self.foreign: list[str] = []
         self.wake, self.waker = os.pipe()
         for descriptor in (self.wake, self.waker):
             os.set_blocking(descriptor, False)
@@ -93,12 +98,21 @@ class Zygote:
     def answer(self, request: Message, descriptors: list[int]) -> None:
         status, *conns = descriptors
         if conns:
+            hooks = self.overhear()
             self.preload(request["preload"])
             conn = socket.socket(fileno=conns[0])
-            self.fork(status, lambda: _serve_calls(conn))
+            self.fork(status, lambda: _serve_calls(conn, hooks, self.foreign))
             conn.close()
         else:
             self.fork(status, lambda: execute(request))
+
+    def overhear(self) -> Hooks:
+        """What workers listen through, put in place before anything is imported for them."""
+        if self.hooks is None:
+            self.foreign = foreign_folders()
+            self.hooks = Hooks()
+            self.hooks.install()
+        return self.hooks
 
     def preload(self, names: Sequence[str]) -> None:
         for name in names:
@@ -249,11 +263,15 @@ class Misfit(Exception):
 class Worker:
     """Serves the calls of one combination, one after the other."""
 
-    def __init__(self, start: Message) -> None:
+    def __init__(self, start: Message, hooks: Hooks, foreign: Sequence[str]) -> None:
         self.root: str = start["root"]
         self.env: dict[str, str] = start["env"]
         self.frozen = FrozenModules(self.root, start["folder"], start["sources"], AT_START, start["homes"])
-        self.frozen.install()
+        most = {path: most_definitions(text) for path, text in self.frozen.files.items()}
+        self.tracer = Tracer(hooks, self.root, foreign, most, self.frozen.paths)
+        for path, text in start["sources"].items():
+            self.tracer.look_at(path, text)
+        self.frozen.install(self.tracer.compiled)
         sys.meta_path.insert(1, SeededNumpy())
         self.signatures: dict[tuple[str, str], inspect.Signature | None] = {}
         self.stdout, self.stderr = sys.stdout, sys.stderr
@@ -263,21 +281,25 @@ class Worker:
         faulthandler.enable(2)
         _seed()
 
-    def perform(self, call: Message) -> bytes:
-        """Do one call in a fresh state; the reply, encoded."""
+    def perform(self, call: Message) -> tuple[bytes, bytes]:
+        """Do one call in a fresh state; the reply and what is new in the trace, encoded."""
         before = _cpu_s()
         reply: Message
         try:
-            self.reset(call)
+            with self.tracer.quiet():
+                self.reset(call)
             reply = {"ok": True, "value": self.value(call)}
             data = encoded(reply | _usage(before), strict="items" in call)
         except BaseException as error:
-            reply = self.failure(error)
+            with self.tracer.quiet():
+                reply = self.failure(error)
             data = encoded(reply | _usage(before), strict=True)
         self.flush()
-        return data
+        with self.tracer.quiet():
+            return data, encoded(self.tracer.news(self.frozen.names_a_module), strict=True)
 
     def reset(self, call: Message) -> None:
+        self.tracer.fresh()
         _log_to(call["log"])
         sys.stdout, sys.stderr = self.stdout, self.stderr
         sys.argv = [os.path.join(self.root, call["script"])]
@@ -340,14 +362,10 @@ class Worker:
             print(error, file=self.stderr)
             return {"ok": False, "error": str(error), "traceback": ""}
         report = traceback.TracebackException.from_exception(error)
-        lines = "".join(report.format_exception_only()).splitlines()
-        line = next((line for line in lines if line[:1].strip()), type(error).__name__)
-        if isinstance(error, SystemExit):
-            line = f"SystemExit: the code called sys.exit({error.code!r})"
         _keep_frames(report, lambda file: file != __file__ and not file.startswith("<frozen importlib"))
         print("".join(report.format()), end="", file=self.stderr)
         _keep_frames(report, lambda file: file in self.frozen.files)
-        return {"ok": False, "error": line, "traceback": "".join(report.format())}
+        return {"ok": False, "error": error_line(error), "traceback": "".join(report.format())}
 
     def flush(self) -> None:
         for stream in {sys.stdout, sys.stderr, self.stdout, self.stderr}:
@@ -357,7 +375,7 @@ class Worker:
             native.fflush(None)
 
 
-def _serve_calls(conn: socket.socket) -> int:
+def _serve_calls(conn: socket.socket, hooks: Hooks, foreign: Sequence[str]) -> int:
     """Serve until the builder closes the connection."""
     # A child that user code forks must not hold the connection open after the worker has died.
     os.register_at_fork(after_in_child=conn.close)
@@ -367,9 +385,11 @@ def _serve_calls(conn: socket.socket) -> int:
     for finalizer in getattr(weakref.finalize, "_registry", ()):
         finalizer.atexit = False
     with contextlib.suppress(EOFError, ConnectionError):
-        worker = Worker(receive(conn))
+        worker = Worker(receive(conn), hooks, foreign)
         while True:
-            send(conn, worker.perform(receive(conn)))
+            reply, trace = worker.perform(receive(conn))
+            send(conn, reply)
+            send(conn, trace)
     # Not the whole of Python's end, which waits for threads that an action left.
     atexit._run_exitfuncs()
     return 0

@@ -24,7 +24,7 @@ from buildsys.run.frozen import Home
 from buildsys.run.machine import VISIBLE
 from buildsys.run.messages import receive, send
 from buildsys.run.process import COMMANDS, WORKERS, Child, Zygote, kill_together, readable
-from buildsys.run.traced import A_COMMAND, UNTOLD, Traced
+from buildsys.run.traced import A_COMMAND, UNTOLD, Heard, Traced
 
 CANCEL_S = 2.0
 """From SIGTERM to SIGKILL."""
@@ -107,12 +107,13 @@ class _Cancelled(Exception):
 class _Worker:
     """The builder's end of one worker process."""
 
-    def __init__(self, key: object, job: Job, child: Child, conn: socket.socket, start: bytes) -> None:
+    def __init__(self, key: object, job: Job, child: Child, conn: socket.socket, start: bytes, heard: Heard) -> None:
         self.key = key
         self.group = job.group
         self.share = job.share
         self.child = child
         self._conn = conn
+        self._heard = heard
         self._cpu_s = 0.0
         self._left = 0.0
         with contextlib.suppress(OSError):  # One that has died by now is told apart when it is asked.
@@ -124,9 +125,10 @@ class _Worker:
         try:
             send(self._conn, call)
             if self._conn.fileno() in readable(self._conn.fileno(), self.child.fileno()):
-                reply = receive(self._conn)
+                reply, told = receive(self._conn), receive(self._conn)
                 self._cpu_s += reply["cpu_s"]
-                return JobResult(**reply, wall_s=time.perf_counter() - started)
+                self._heard.add(told)
+                return JobResult(**reply, wall_s=time.perf_counter() - started, trace=self._heard.traced)
         except (EOFError, OSError):
             pass
         ended = self.child.end(END_S)
@@ -138,6 +140,7 @@ class _Worker:
             wall_s=time.perf_counter() - started,
             cpu_s=max(0.0, ended.cpu_s - self._cpu_s),
             max_rss=ended.max_rss,
+            trace=self._heard.broken_off,
         )
 
     @property
@@ -410,7 +413,7 @@ class Workers:
             "homes": job.homes,
             "env": env,
         }
-        return _Worker(key, job, child, conn, dumps(start, protocol=4))
+        return _Worker(key, job, child, conn, dumps(start, protocol=4), Heard(job.sources))
 
     def _zygote(self, python: str, env: Mapping[str, str], flags: Sequence[str] = WORKERS) -> Zygote:
         key = (python, tuple(flags), frozenset(env.items()))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import shutil
+import subprocess
 import sys
 import textwrap
 import time
@@ -61,6 +64,30 @@ class Space:
             env={"PATH": os.environ["PATH"]} if env is None else env,
             log=log or self.log,
         )
+
+
+@functools.cache
+def interpreter(version: str) -> str:
+    """The path of an installed Python of a version, by its own word; "" where there is none."""
+    on_path = shutil.which(f"python{version}")
+    beside = Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}")
+    for found in [*([on_path] if on_path else []), *map(str, beside)]:
+        said = subprocess.run([found, "-c", _WHO], capture_output=True, text=True, check=False).stdout.split("\n")
+        if said[0] == version:
+            return said[1]
+    return ""
+
+
+_WHO = "import sys; print('{}.{}'.format(*sys.version_info)); print(sys.executable)"
+
+
+@pytest.fixture(params=["own", "3.9", "3.12", "3.13"])
+def python(request: pytest.FixtureRequest) -> str:
+    """An interpreter that marks functions, or one that monitors them."""
+    found = sys.executable if request.param == "own" else interpreter(request.param)
+    if not found:
+        pytest.skip(f"there is no Python {request.param}")
+    return found
 
 
 @pytest.fixture

@@ -1,0 +1,258 @@
+"""Which first-party files were imported and which of their functions began to run, by number, forked children included.
+
+Run in the workers' interpreters, so it imports nothing but the standard library; knows nothing of files and calls. The
+definitions of a text are counted from its top, `def` and `async def` alike, as `buildsys.code.functions` does.
+
+Both ways write into one map of bytes that forked processes share. From Python 3.12 on `sys.monitoring` tells of the
+first start of each function, for code objects of first-party files alone. Before that, each such function begins with
+an assignment into the map: about 20 ns a call, and nobody who does not look at bytecode can tell.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import mmap
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType
+from typing import Any, Final, NamedTuple
+
+TOOL: Final = 4
+"""Of the six tools that monitoring knows; 0 to 2 are for debuggers, coverage and profilers, 5 for optimizers."""
+_PLACE: Final = "the map of the functions that ran, which takes this constant's place"
+_IN_SYS: Final = "_buildsys_marks"
+_BLOCKS: Final = ("body", "handlers", "orelse", "finalbody", "cases")
+
+READERS: Final = frozenset({"cloudpickle", "dill", "marshal", "numba", "taichi", "tensorflow", "tilelang", "triton"})
+"""Modules that read the bytecode or syntax of functions, and run what they make of it in their place."""
+TORCH_READERS: Final = frozenset({"compile", "jit", "export", "onnx", "_dynamo"})
+_MAY_READ: Final = re.compile(rf"\b({'|'.join(sorted(READERS | TORCH_READERS | {'torch_compile'}))})\b")
+
+
+class Definition(NamedTuple):
+    """One function. line: of the `def`; first: of its first decorator, where it has any, as its code object says."""
+
+    line: int
+    first: int
+    node: ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def definitions(tree: ast.Module) -> tuple[list[Definition], set[str]]:
+    """All functions in their order, and the top-level names of what is imported anywhere.
+
+    Both are statements, so expressions, which are most of a tree, are not gone into. No line holds two definitions.
+    """
+    found: list[Definition] = []
+    imported: set[str] = set()
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+            found.append(Definition(node.lineno, first, node))
+        elif isinstance(node, ast.Import):
+            imported.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            imported.add(node.module.partition(".")[0])
+        for block in _BLOCKS:
+            waiting += getattr(node, block, ())
+    found.sort(key=lambda one: one.line)
+    return found, imported
+
+
+class Marks(mmap.mmap):
+    """The map. Unpickled with code that holds it, it is found again where the process has it, else nobody reads it."""
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        return eval, (f"__import__('sys').__dict__.get({_IN_SYS!r}, {{}})",)
+
+
+class Executed:
+    """Compiles first-party sources so that it can be told what of them ran.
+
+    most: paths of the files, absolute, each with a number that its definitions don't exceed. problem: told of a file
+    whose functions can't be followed. follows: whether code that is compiled is followed; else it is left as it is.
+    """
+
+    def __init__(self, most: Mapping[str, int], problem: Callable[[str], None]) -> None:
+        self.problem = problem
+        self.follows = True
+        self.imports: set[str] = set()
+        self.start: dict[str, int] = {}  # Of each file: its own byte, which says that it was imported.
+        size = 0
+        for path, n in most.items():
+            self.start[path] = size
+            size += n + 1
+        self.map = Marks(-1, size or 1)
+        self.told = self.map[:]
+        self.places: dict[tuple[str, int, str], int] = {}
+        setattr(sys, _IN_SYS, self.map)
+        self.monitors = self._monitor()
+
+    def compiled(self, path: str, text: str, filename: str) -> CodeType:
+        """The code of a file that is being imported. Raises what compiling the text raises."""
+        self.map[self.start[path]] = 1
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            return self._followed(path, text, filename)
+        # A text that is no Python is told by Python; one too deep for its tree to be taken apart runs as it is.
+        code = _compiled_plainly(text, filename)
+        self.problem(path)
+        return code
+
+    def news(self) -> dict[str, list[int]]:
+        """The files that were imported, and the functions that began to run, as far as not told before."""
+        now = self.map[:]
+        if now == self.told:
+            return {}
+        found: dict[str, list[int]] = {}
+        paths = list(self.start)
+        for n, path in enumerate(paths):
+            start = self.start[path]
+            end = self.start[paths[n + 1]] if n + 1 < len(paths) else len(now)
+            if now[start:end] != self.told[start:end]:
+                found[path] = [i - start - 1 for i in range(start + 1, end) if now[i] != self.told[i]]
+        self.told = now
+        return found
+
+    def _followed(self, path: str, text: str, filename: str) -> CodeType:
+        tree = ast.parse(text, filename)
+        found, imported = definitions(tree)
+        self.imports |= imported
+        if not self.follows:
+            return compile(tree, filename, "exec", dont_inherit=True)
+        start = self.start[path] + 1
+        if len(found) > self._room(path):
+            raise ValueError("the file has grown since it was looked at")
+        if not self.monitors:
+            for n, one in enumerate(found):
+                _mark(one.node, start + n)
+            return self._with_map(compile(tree, filename, "exec", dont_inherit=True))
+        code = compile(tree, filename, "exec", dont_inherit=True)
+        place_of = {(one.first, one.node.name): start + n for n, one in enumerate(found)}
+        for part in _functions_in(code):
+            place = place_of.get((part.co_firstlineno, part.co_name))
+            if place is not None:
+                self.places[filename, part.co_firstlineno, part.co_name] = place
+                _monitoring().set_local_events(TOOL, part, _monitoring().events.PY_START)
+        return code
+
+    def _room(self, path: str) -> int:
+        later = [start for start in self.start.values() if start > self.start[path]]
+        return min(later, default=len(self.map)) - self.start[path] - 1
+
+    def _with_map(self, code: CodeType) -> CodeType:
+        consts = (
+            self.map if _is_place(const) else self._with_map(const) if isinstance(const, CodeType) else const
+            for const in code.co_consts
+        )
+        return code.replace(co_consts=tuple(consts))
+
+    def _monitor(self) -> bool:
+        """Whether this interpreter tells of the starts of functions; else they are marked."""
+        if sys.version_info < (3, 12):
+            return False
+        monitoring = _monitoring()
+        try:
+            monitoring.use_tool_id(TOOL, "buildsys")
+        except ValueError:
+            return False
+        marks, places, disable = self.map, self.places, monitoring.DISABLE
+
+        def started(code: CodeType, _offset: int) -> object:
+            place = places.get((code.co_filename, code.co_firstlineno, code.co_name))
+            if place is not None:
+                marks[place] = 1
+            return disable
+
+        monitoring.register_callback(TOOL, monitoring.events.PY_START, started)
+        return True
+
+
+def _compiled_plainly(text: str, filename: str) -> CodeType:
+    try:
+        return compile(text, filename, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        # What is found only when the tree is compiled is told with the line that is on disk by now.
+        lines = text.splitlines(keepends=True)
+        if error.filename == filename and error.lineno and error.lineno <= len(lines):
+            error.text = lines[error.lineno - 1]
+        raise
+
+
+def _monitoring() -> Any:
+    return sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+
+
+def _functions_in(code: CodeType) -> Iterator[CodeType]:
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield const
+            yield from _functions_in(const)
+
+
+def _is_place(const: object) -> bool:
+    return isinstance(const, str) and const == _PLACE
+
+
+def _mark(node: ast.FunctionDef | ast.AsyncFunctionDef, place: int) -> None:
+    """Put the mark before the first statement, after the docstring, on the same line: no line is run that wasn't."""
+    first = node.body[0]
+    has_docstring = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    silent = (ast.Global, ast.Nonlocal)
+    beside = next((one for one in node.body[has_docstring:] if not isinstance(one, silent)), first)
+    decorators = getattr(beside, "decorator_list", None)
+    at = decorators[0] if decorators else beside
+    where = ast.Subscript(ast.Constant(_PLACE), ast.Constant(place), ast.Store())
+    mark = ast.Assign([where], ast.Constant(1))
+    for part in (mark, where, where.value, where.slice, mark.value):
+        ast.copy_location(part, at)
+    node.body.insert(1 if has_docstring else 0, mark)
+
+
+# ---------------------------------------------------------------- code that others read
+
+
+def readers(text: str) -> list[str]:
+    """What in a text reads the code of functions to run another in its place: "torch.compile"; in order."""
+    if not _MAY_READ.search(text):
+        return []
+    try:
+        return sorted(set(_read_by(ast.parse(text))))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # Told where it is imported.
+
+
+def _read_by(tree: ast.Module) -> Iterator[str]:
+    imported: dict[str, str] = {}  # Bound name: the module that it is.
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _reading(alias.name)
+                imported[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                yield from _reading(f"{node.module}.{alias.name}")
+    torch = "torch" in (name.partition(".")[0] for name in imported.values())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "torch_compile":
+            yield "torch_compile"
+        elif isinstance(node, ast.Attribute):
+            base = imported.get(node.value.id, "") if isinstance(node.value, ast.Name) else None
+            if base == "torch" and node.attr in TORCH_READERS:
+                yield f"torch.{node.attr}"
+            elif torch and not base and node.attr == "compile":
+                yield f"{ast.unparse(node)}"
+
+
+def _reading(module: str) -> Iterator[str]:
+    top, _, rest = module.partition(".")
+    if top in READERS:
+        yield top
+    elif top == "torch" and rest.partition(".")[0] in TORCH_READERS:
+        yield f"torch.{rest.partition('.')[0]}"

@@ -1,0 +1,424 @@
+"""What a run asks of the machine: files it opens, folders it lists, paths and variables it asks for, child processes.
+
+Run in the workers' interpreters, so it imports nothing but the standard library; knows nothing of calls. What the run
+has made itself by then is left out. From the first fork on, all processes of the worker find together.
+"""
+
+from __future__ import annotations
+
+import _collections_abc
+import importlib.util
+import os
+import posix
+import shlex
+import stat as modes
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from . import hooks
+from .hooks import Hooks
+from .places import Places, whole
+from .together import Together
+
+if TYPE_CHECKING:
+    Stat = tuple[int, int, int, int, int] | None  # Size, mtime_ns, ctime_ns, inode, mode; None where nothing is.
+
+_WRITES = os.O_WRONLY | os.O_RDWR
+_OF_THE_MACHINE = ("uname", "ldconfig")
+"""Programs that the standard library itself starts, in `platform` and `ctypes.util`."""
+_TRACKER = "from multiprocessing.resource_tracker import main"
+_SURELY = ()
+"""In place of what was there before: no stat is equal to it."""
+_MOST_WORDS = 100
+_MOST_COMMANDS = 100
+_MOST_QUICK = 100_000
+_IMPORTS = ("<frozen importlib", "<frozen zipimport")
+_HANDED_ON = {
+    "<frozen os>",
+    "<frozen _collections_abc>",
+    os.__file__,
+    _collections_abc.__file__,
+    hooks.__file__,
+    __file__,
+}
+
+
+class Touches:
+    """Listens to one worker. is_ours: whether a file, as a code object names it, is first-party.
+
+    Found, and not told yet: touches (kind, path, stat), own (paths that the run wrote), variables (name, whether
+    first-party code asked), commands, problems.
+    """
+
+    def __init__(self, hooks: Hooks, places: Places, is_ours: Callable[[str], bool]) -> None:
+        self.hooks, self.places, self.is_ours = hooks, places, is_ours
+        self.touches: list[tuple[str, str, Stat]] = []
+        self.own: list[str] = []
+        self.variables: list[tuple[str, bool]] = []
+        self.commands: list[list[str]] = []
+        self.problems: list[str] = []
+        self._seen: set[tuple[Any, ...]] = set()
+        # What was there before, of paths that this action has made or removed, or tried to.
+        self._made: dict[str, Stat | tuple[()]] = {}
+        self._set: set[str] = set()
+        # Paths as they were given, of which nothing more can be found by looking at them, or by reading them.
+        self._looked_at: set[str] = set()
+        self._read: set[str] = set()
+        self._copying: list[str] = []
+        self._copied = 0
+        self._copier = ""
+        self._folder: str | None = None
+        self._together: Together | None = None
+
+    def listen(self) -> None:
+        os.register_at_fork(before=self._before_fork)
+        hooks = self.hooks
+        hooks.looked, hooks.started = self._looked, self._started
+        hooks.asked, hooks.set_, hooks.listed = self._asked, self._was_set, self._listed
+        hooks.problem = self._failed
+        hooks.events.update(
+            {
+                "open": self._opened,
+                "os.listdir": self._lists,
+                "os.scandir": self._lists,
+                "os.chdir": self._moves,
+                "os.mkdir": lambda args: self._makes(args[0], args[2]),
+                "os.rmdir": lambda args: self._makes(args[0], args[1]),
+                "os.remove": lambda args: self._makes(args[0], args[1]),
+                "os.rename": self._renames,
+                "os.link": self._links,
+                "os.symlink": self._links_softly,
+                "os.truncate": lambda args: self._writes(args[0]),
+                "os.chmod": lambda args: self._writes(args[0], args[2]),
+                "os.utime": lambda args: self._writes(args[0], args[3]),
+                "sqlite3.connect": self._opens_a_database,
+                "subprocess.Popen": lambda args: self._started(args[1]),
+                "os.exec": lambda args: self._started(args[1]),
+                "os.posix_spawn": lambda args: self._started(args[1]),
+                "os.system": lambda args: self._started([args[0]]),
+                "pty.spawn": lambda args: self._started(args[0]),
+                "code.__new__": self._copied_code,
+                "cpython.PyInterpreterState_New": lambda _: self.problem("another interpreter in the process"),
+            }
+        )
+
+    def fresh(self) -> None:
+        """Another action begins: what the last one made is there for this one as anything else."""
+        self._hear()
+        self._made.clear()
+        self._set.clear()
+        self._forget_quick()
+        self._copying, self._folder = [], None
+
+    def settle(self) -> None:
+        """Have all that was found by now where it can be told."""
+        self._stop_copying()
+        self._hear()
+        if self._together and self._together.lost:
+            self.problem("a forked process")
+
+    def problem(self, said: str) -> None:
+        self._find(("problem", said))
+
+    # ------------------------------------------------------------ files and folders
+
+    def _opened(self, args: tuple[Any, ...]) -> None:
+        path, _, flags = args
+        if type(path) is str and path in self._read and not flags & _WRITES:
+            return
+        dir_fd = self.hooks.base.get(threading.get_ident())
+        full = self._full(path, dir_fd)
+        if full is None:
+            return
+        name = self.places.name(full)
+        importing = name is not None and _is_importing(sys._getframe(3))
+        if name is None:
+            known = True
+        elif flags & _WRITES:
+            known = False
+            if not importing:
+                self._opens_to_write(full, name, flags)
+        elif importing:
+            full = _source_of(full)
+            known = self._touch("file", full, self.places.name(full) or name)
+        else:
+            known = self._touch("file", full, name)
+        if known and type(path) is str and dir_fd is None and len(self._read) < _MOST_QUICK:
+            self._read.add(path)
+
+    def _opens_to_write(self, full: str, name: str, flags: int) -> None:
+        before = stat_of(full)
+        if before is None or flags & os.O_TRUNC:
+            self._find(("made", full, name, before))
+            return
+        if flags & os.O_RDWR:
+            self._touch("file", full, name, before)
+        self._find(("own", name))
+
+    def _lists(self, args: tuple[Any, ...]) -> None:
+        path = args[0]
+        if type(path) is int:
+            path = _folder_behind(path)
+        full = self._full("." if path is None else path)
+        if full is None or (name := self.places.name(full)) is None or _is_importing(sys._getframe(3)):
+            return
+        self._touch("folder", full, name)
+
+    def _looked(self, path: Any, dir_fd: int | None, answer: Any) -> None:
+        if type(path) is str and path in self._looked_at:
+            return
+        full = self._full(path, dir_fd)
+        if full is None:
+            return
+        name = self.places.name(full)
+        known = name is None or self._touch("exists", full, name, stat_of(full) if answer is True else _plain(answer))
+        if known and type(path) is str and dir_fd is None and len(self._looked_at) < _MOST_QUICK:
+            self._looked_at.add(path)
+
+    def _touch(self, kind: str, full: str, name: str, *found: Stat) -> bool:
+        """Note what is there, unless the run has made it; whether the same need never be asked again."""
+        # That the project is there needs no asking; what is said by a file or a listing says more.
+        known = (kind, name) in self._seen or (
+            kind == "exists" and (not name or not self._seen.isdisjoint(_more(name)))
+        )
+        if not known:
+            self._hear()
+            found = found or (stat_of(full),)
+            if self._has_made(full, found[0]):
+                return False
+            if kind == "file" and found[0] and not modes.S_ISREG(found[0][4]):
+                # A folder is opened to be a point of reference, or to be flushed; a pipe or socket has no content.
+                return modes.S_ISDIR(found[0][4]) and self._touch("exists", full, name, *found)
+            self._find(("touch", kind, name, found[0]))
+        return True
+
+    def _has_made(self, full: str, now: Stat) -> bool:
+        """Whether this action has made or removed what is there, or a folder that it lies in; tried is not done."""
+        folder = full
+        while self._made and folder:
+            if folder in self._made and self._made[folder] != (now if folder is full else stat_of(folder)):
+                return True
+            folder = folder.rpartition("/")[0]
+        return False
+
+    def _makes(self, path: Any, dir_fd: int = -1) -> None:
+        full, name = self._counted(path, dir_fd)
+        if name is not None:
+            self._find(("made", full, name, stat_of(full)))
+
+    def _writes(self, path: Any, dir_fd: int = -1) -> None:
+        _, name = self._counted(path, dir_fd)
+        if name is not None:
+            self._find(("own", name))
+
+    def _takes(self, path: Any, dir_fd: int = -1) -> None:
+        """Its content gets another name, without being read."""
+        full, name = self._counted(path, dir_fd)
+        if name is not None:
+            self._touch("file", full, name)
+
+    def _renames(self, args: tuple[Any, ...]) -> None:
+        source, target, source_fd, target_fd = args
+        self._takes(source, source_fd)
+        self._makes(source, source_fd)
+        self._makes(target, target_fd)
+
+    def _links(self, args: tuple[Any, ...]) -> None:
+        source, target, source_fd, target_fd = args
+        self._takes(source, source_fd)
+        self._makes(target, target_fd)
+
+    def _links_softly(self, args: tuple[Any, ...]) -> None:
+        """What is read through a link of the run's own is not its own."""
+        self._writes(args[1], args[2])
+
+    def _opens_a_database(self, args: tuple[Any, ...]) -> None:
+        if isinstance(args[0], (str, bytes, os.PathLike)) and os.fsdecode(args[0])[:1] != ":":
+            self._opened((args[0], None, os.O_RDWR))
+
+    def _forget_quick(self) -> None:
+        self._looked_at.clear()
+        self._read.clear()
+
+    def _moves(self, _: object) -> None:
+        self._folder = None
+        self._forget_quick()
+
+    def _counted(self, path: Any, dir_fd: int = -1) -> tuple[str, str | None]:
+        """A path as text from the root, and the name under which it counts, if it does."""
+        full = self._full(path, None if dir_fd < 0 else dir_fd)
+        return full or "", None if full is None else self.places.name(full)
+
+    def _full(self, path: Any, dir_fd: int | None = None) -> str | None:
+        """A path as text from the root; None for what is none: a descriptor, or nothing."""
+        if type(path) is not str:
+            if not isinstance(path, (str, bytes, os.PathLike)):
+                return None
+            path = str.__str__(os.fsdecode(path))  # Whatever a subclass makes of it.
+        if not path or "\0" in path:
+            return None
+        if path[0] == "/":
+            return whole(path, "/")
+        if dir_fd is not None:
+            return whole(path, _folder_behind(dir_fd) or "/")
+        if self._folder is None:
+            self._folder = posix.getcwd()
+        return whole(path, self._folder)
+
+    # ------------------------------------------------------------ variables
+
+    def _asked(self, key: Any) -> None:
+        if not isinstance(key, (str, bytes)):
+            return
+        name = os.fsdecode(key)
+        if self._copied < len(self._copying) and self._copying[self._copied] == name:
+            self._copied += 1
+            return
+        self._stop_copying()
+        self._asked_for(name)
+
+    def _asked_for(self, name: str, asker: str = "") -> None:
+        if name in self._set or ("variable", name, True) in self._seen:
+            return
+        ours = self.is_ours(asker or _asker(sys._getframe(1)))
+        if ours or ("variable", name, False) not in self._seen:
+            self._find(("variable", name, ours))
+
+    def _listed(self, keys: list[Any]) -> None:
+        """All names are given: who takes all values in this order has made a copy, and asked for nothing."""
+        self._stop_copying()
+        self._copying, self._copied = [os.fsdecode(key) for key in keys], 0
+        self._copier = _asker(sys._getframe(1))
+
+    def _stop_copying(self) -> None:
+        """Where a copy broke off, what was taken by then was asked for."""
+        asked = self._copying[: self._copied] if self._copied < len(self._copying) else []
+        self._copying, self._copied = [], 0
+        for name in asked:
+            self._asked_for(name, self._copier)
+
+    def _was_set(self, key: Any) -> None:
+        self._set.add(os.fsdecode(key))
+
+    # ------------------------------------------------------------ what runs elsewhere
+
+    def _started(self, words: Any) -> None:
+        if isinstance(words, (str, bytes)):
+            words = [words]
+        said = [os.fsdecode(word) for word in words or ()]
+        if said and not (said[-1].startswith(_TRACKER) or os.path.basename(said[0]) in _OF_THE_MACHINE):
+            self._find(("command", *said))
+
+    def _copied_code(self, args: tuple[Any, ...]) -> None:
+        """Code that is made of other code at run time, as unpickling does, has no marks and is not monitored."""
+        if self.is_ours(args[1]):
+            self.problem(f"code that was made at run time ({args[2]})")
+
+    def _failed(self, error: BaseException) -> None:
+        self.problem(f"an error of the trace: {type(error).__name__}: {error}")
+
+    # ------------------------------------------------------------ what all processes find
+
+    def _before_fork(self) -> None:
+        self.hooks.hear(self._share)
+
+    def _share(self) -> None:
+        if self._together is None:
+            self._together = Together()
+
+    def _find(self, found: tuple[Any, ...]) -> None:
+        if self._together is None:
+            self._take(found)
+        elif found not in self._seen:
+            self._together.tell(found)
+            self._hear()
+
+    def _hear(self) -> None:
+        if self._together is not None:
+            for found in self._together.heard():
+                self._take(found)
+
+    def _take(self, found: tuple[Any, ...]) -> None:
+        what, *rest = found
+        if what == "made":
+            full, name, before = rest
+            made = full in self._made and self._made[full] != before
+            self._made[full] = _SURELY if made else self._made.get(full, before)
+            self._forget_quick()
+            for path in (name, name.rpartition("/")[0]):
+                self._take(("own", path))
+            return
+        key = (rest[0], rest[1]) if what == "touch" else found
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        if what == "touch":
+            self.touches.append((rest[0], rest[1], rest[2]))
+        elif what == "own":
+            self.own.append(rest[0])
+        elif what == "variable":
+            self.variables.append((rest[0], rest[1]))
+        elif what == "problem":
+            self.problems.append(rest[0])
+        elif len(self.commands) < _MOST_COMMANDS:
+            self.commands.append(rest)
+            self._take(("problem", f"a child process: {_shortened(shlex.join(rest))}"))
+
+
+def _more(name: str) -> tuple[tuple[str, str], ...]:
+    """What says all that is said by something that exists."""
+    return ("file", name), ("folder", name)
+
+
+def stat_of(full: str) -> Stat:
+    try:
+        return _plain(posix.stat(full))
+    except OSError:
+        return None
+
+
+def _plain(found: os.stat_result | None) -> Stat:
+    return found and (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
+
+
+def _folder_behind(fd: int) -> str | None:
+    """The folder that a descriptor means, where the system tells."""
+    for place in ("/proc/self/fd", "/dev/fd"):
+        try:
+            return posix.readlink(f"{place}/{fd}")
+        except OSError:
+            continue
+    return None
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether Python's own machinery asks, for an import rather than for data beside a module."""
+    above = frame and frame.f_back
+    return bool(
+        frame
+        and frame.f_code.co_filename.startswith(_IMPORTS)
+        and (frame.f_code.co_name != "get_data" or (above and above.f_code.co_filename.startswith(_IMPORTS)))
+    )
+
+
+def _source_of(cached: str) -> str:
+    """What an import that reads a file of bytecode has imported."""
+    try:
+        source = importlib.util.source_from_cache(cached)
+    except ValueError:
+        return cached
+    return source if stat_of(source) else cached
+
+
+def _asker(frame: FrameType | None) -> str:
+    """The file of the code that asks, past the parts of the library that hand it on."""
+    while frame and frame.f_code.co_filename in _HANDED_ON:
+        frame = frame.f_back
+    return frame.f_code.co_filename if frame else ""
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_WORDS else text[: _MOST_WORDS - 1] + "…"

@@ -1,0 +1,119 @@
+"""The trace of one worker: all that ran in it and all that it asked of the machine since its fork, told bit by bit.
+
+Run in the workers' interpreters, so it imports nothing but the standard library; knows nothing of calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import CodeType
+from typing import Any
+
+from .hooks import Hooks
+from .marks import Executed, readers
+from .places import Places
+from .touches import Touches
+
+
+class Tracer:
+    """Follows first-party code from the moment it is made.
+
+    most: first-party files, absolute, with a number that their definitions don't exceed. names: what they are called
+    when they are told of. foreign: as `Places` has it.
+    """
+
+    def __init__(
+        self, hooks: Hooks, root: str, foreign: Iterable[str], most: Mapping[str, int], names: Mapping[str, str]
+    ) -> None:
+        self.hooks = hooks
+        self.names = names
+        self.executed = Executed(most, self._not_followed)
+        self.touches = Touches(hooks, Places(root, foreign), most.__contains__)
+        self.told: set[str] = set()
+        self.loaded = frozenset(sys.modules)
+        self.n_loaded = -1
+        self.touches.listen()
+
+    def look_at(self, name: str, text: str) -> None:
+        """Follow no function that is compiled from now on, where code of this text reads the code of functions."""
+        for reader in readers(text):
+            self.executed.follows = False
+            self.touches.problem(f"{reader} in {name}")
+
+    def compiled(self, path: str, text: str, filename: str) -> CodeType:
+        with self.quiet():
+            return self.executed.compiled(path, text, filename)
+
+    def fresh(self) -> None:
+        """Another action begins."""
+        self.touches.fresh()
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """What this thread does meanwhile is no doing of the run."""
+        before, self.hooks.quiet = self.hooks.quiet, threading.get_ident()
+        try:
+            yield
+        finally:
+            self.hooks.quiet = before
+
+    def news(self, is_first_party: Callable[[str], bool]) -> dict[str, Any]:
+        """What was not told before, as plain values. is_first_party: of top-level names of modules."""
+        touches = self.touches
+        if _was_compiled_by_torch():
+            touches.problem("torch.compile")
+        touches.settle()
+        packages = self._packages(is_first_party)
+        found = {
+            "functions": {self.names[path]: numbers for path, numbers in self.executed.news().items()},
+            "touches": touches.touches,
+            "own": touches.own,
+            "variables": touches.variables,
+            "packages": packages,
+            "commands": touches.commands,
+            "problems": touches.problems,
+        }
+        touches.touches, touches.own, touches.variables, touches.commands, touches.problems = [], [], [], [], []
+        return {what: values for what, values in found.items() if values}
+
+    def _packages(self, is_first_party: Callable[[str], bool]) -> list[str]:
+        """Top-level modules from outside: loaded since the fork, or before it and named by an import that is here."""
+        if len(sys.modules) == self.n_loaded:
+            return []
+        self.n_loaded = len(sys.modules)
+        since = {name.partition(".")[0] for name in list(sys.modules) if name not in self.loaded}
+        names = (since | (self.executed.imports & sys.modules.keys())) - self.told
+        found = sorted(name for name in names if not is_first_party(name) and _is_installed(name))
+        self.told.update(found)
+        return found
+
+    def _not_followed(self, path: str) -> None:
+        self.touches.problem(f"functions of {self.names[path]} that can't be followed")
+
+
+def most_definitions(text: str) -> int:
+    """A number that the definitions in a text don't exceed."""
+    return text.count("def")
+
+
+def _is_installed(name: str) -> bool:
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    if spec is None or spec.origin in ("built-in", "frozen"):
+        return False
+    standard = getattr(sys, "stdlib_module_names", None)  # from Python 3.10 on
+    if standard is not None:
+        return name not in standard
+    place = os.path.dirname(spec.origin or "")
+    return not place.startswith(sysconfig.get_path("stdlib")) or "site-packages" in place
+
+
+def _was_compiled_by_torch() -> bool:
+    """Whether torch has put code of its own in the place of a function's: libraries do so unasked."""
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    return bool(counters and counters.get("frames", {}).get("total"))
