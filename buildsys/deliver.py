@@ -23,6 +23,7 @@ from buildsys.execute import Executed
 from buildsys.measured import measured
 from buildsys.model import CheckFinished, CheckVerdict, Event, Made, Notice, RuleName
 from buildsys.run.checks import Cancelled, Checks
+from buildsys.state import disk
 from buildsys.state.files import Files
 from buildsys.state.publish import publish, set_aside
 from buildsys.state.recorder import Recorder
@@ -194,6 +195,9 @@ class Delivery:
                     continue
                 path = self._staging / f"restored-{os.getpid()}-{next(self._numbers)}" / "bytes"
                 self._store.get(made.artifact, path)
+            elif assessment.prepared.rule.ephemeral and self._files.holds(made.artifact):
+                disk.remove(path)  # Another output was dropped; this one is read in place, maybe just now.
+                continue
             self._tell_kept(place, publish(self._files, path, place, ours=ours))
             self._store.moved(made.artifact)
             if made.artifact.tree:

@@ -9,7 +9,7 @@ import pytest
 
 from buildsys.collect import Collector, Keep
 from buildsys.errors import LIMIT
-from buildsys.model import ActionFinished
+from buildsys.model import ActionFinished, ActionStarted
 from buildsys.project import Project
 from buildsys.request import Variation
 from buildsys.survey import survey
@@ -302,6 +302,43 @@ def test_what_is_gone_before_a_user_could_read_it_fails_that_once(space: Space) 
     assert (built.ran, built.failed, built.outcome) == (["y"], ["draft"], "failed")
     assert "states[0] were removed or changed before draft could read them" in built.errors
     assert space.build().ran == ["draft", *STATES]
+
+
+def test_what_is_made_again_for_another_of_its_outputs_leaves_a_reader_alone(
+    space: Space, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """`slow` reads what is in place of the outputs of `pair` while these are made again for `quick`."""
+    mark = tmp_path_factory.mktemp("marks") / "mark"
+    space.write(
+        "rules/a.toml",
+        f"""
+config = "config.toml"
+
+[rule.pair]
+shell     = "echo one > {{outputs.one}}; echo two > {{outputs.two}}"
+outputs   = {{ one = "build/one", two = "build/two" }}
+ephemeral = true
+
+[rule.slow]
+shell   = "echo {{params.lr}}; until test -e {mark}; do sleep 0.01; done; cp {{inputs.one}} {{outputs.slow}}"
+inputs  = {{ one = "@pair.one" }}
+params  = {{ lr = "$lr" }}
+outputs = {{ slow = "build/slow" }}
+
+[rule.quick]
+shell   = "touch {mark}; cat {{inputs.two}} > {{outputs.quick}}; echo {{params.lr}} >> {{outputs.quick}}"
+inputs  = {{ two = "@pair.two" }}
+params  = {{ lr = "$lr" }}
+outputs = {{ quick = "build/quick" }}
+""",
+    )
+    assert space.build().outcome == "done"
+    mark.unlink()
+    lr(space, 2)
+    space.remove("build/two")
+    built = space.build(jobs=3)
+    began = [str(event.action) for event in built.events if isinstance(event, ActionStarted)]
+    assert (sorted(began), built.outcome) == (["pair", "quick", "slow"], "done")
 
 
 # ---------------------------------------------------------------- the budget
