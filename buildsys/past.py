@@ -102,6 +102,10 @@ class Past:
         """The parts that the keys of a rule's actions shared."""
         return self._ask(lambda manifest: manifest.context(context))
 
+    def shards_made(self, context: Digest) -> set[Shard]:
+        """The shards of which something was ever made under a context, by whichever rule and profile."""
+        return self._ask(lambda manifest: manifest.shards_made(context))
+
     def last_usages(self) -> list[tuple[RuleName, Shard, float, int]]:
         """Rule, shard, seconds and requests (sent or not) of the last result of each action, of whichever profile."""
         return self._ask(lambda manifest: manifest.last_usages())

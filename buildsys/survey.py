@@ -143,7 +143,7 @@ class Surveyor:
         self.ephemeral = Ephemeral(graph, self.files, past)
         self._keyed: dict[ActionId, Keyed] = {}
         self._held = {action.rule for action in past.newest}
-        self._made: dict[Digest, bool] = {}
+        self._made: dict[Digest, set[Shard]] = {}
         self._resting: set[ActionId] = set()
         self._new: set[ActionId] = set()
         self._asked_for = frozenset(graph.target(text) for text in targets)
@@ -277,15 +277,16 @@ class Surveyor:
     def _may_be_made(self, action: ActionId) -> bool:
         """The rule as it is now has made something, so this may be there: an edit was taken back, a rule was renamed.
 
-        A shard that its rule has not made yet is taken to be new.
+        A shard of which nothing was made like this, by any rule or under any profile, is taken to be new.
         """
         rule = self.graph.rules[action.rule]
-        if self._services_wait(rule) or (action not in self._past.newest and action.rule in self._held):
+        if self._services_wait(rule):
             return False
         context = self.assessor.prepared(rule).context
         if context not in self._made:
-            self._made[context] = bool(self._past.context(context))
-        return self._made[context]
+            self._made[context] = self._past.shards_made(context)
+        is_added = action not in self._past.newest and action.rule in self._held
+        return action.shard in self._made[context] if is_added else bool(self._made[context])
 
     def _services_wait(self, rule: Rule) -> bool:
         sources = self.graph.service_sources(*self.graph.services_of(rule))

@@ -213,6 +213,11 @@ class Manifest:
         query = "SELECT kind, name, value, path FROM recorded.contexts WHERE context = $1 ORDER BY position"
         return tuple(Part(*row) for row in self._fetch(query, context))
 
+    def shards_made(self, context: Digest) -> set[Shard]:
+        """The shards of which something was ever made under a context, by whichever rule and profile."""
+        query = "SELECT DISTINCT shard FROM recorded.results WHERE context = $1"
+        return {Shard(shard) for (shard,) in self._fetch(query, context)}
+
     def inputs(self, keys: Sequence[ActionKey]) -> dict[ActionKey, tuple[Part, ...]]:
         """The declared inputs that each key held, one part a file or folder."""
         parts: dict[ActionKey, list[Part]] = {}

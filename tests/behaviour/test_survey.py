@@ -143,3 +143,35 @@ def test_what_waits_for_others_is_not_sure_to_run_where_its_edit_was_taken_back(
         "maybe",
         "param mark changed: '?' (str) → '!' (str) (mark), unless made before",
     )
+
+
+def test_a_new_shard_is_not_sure_to_run_where_another_profile_has_made_it(space: Space) -> None:
+    space.write(
+        "rules/r.toml",
+        """
+        config = "config.toml"
+
+        [rule.head]
+        shell   = "head -c 1 {inputs.text} > {outputs.head}"
+        inputs  = { text = "text" }
+        outputs = { head = "build/{profile}/head" }
+
+        [rule.part]
+        each    = { shard = "data/{shard}" }
+        shell   = "cat {inputs.head} {inputs.text} > {outputs.part}"
+        inputs  = { head = "@head", text = "data/{shard}" }
+        outputs = { part = "build/{profile}/part/{shard}" }
+        """,
+    )
+    for path, text in {"text": "ab", "data/1": "1", "config.toml": "", "config.other.toml": ""}.items():
+        space.write(path, text)
+    assert space.build().outcome == "done"
+    space.write("data/2", "2")
+    assert space.build(profile="other").ran == ["part[2]"]
+    space.write("data/3", "3")
+    space.write("text", "ac")
+    planned = plan(space)
+    assert (planned["part[2]"].fate, planned["part[2]"].reason) == ("maybe", "never built, unless made before")
+    assert planned["part[3]"].fate == "run"
+    built = space.build()
+    assert (built.ran, built.restored) == (["head", "part[3]"], ["part[2]"])

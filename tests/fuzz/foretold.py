@@ -55,19 +55,16 @@ class Foretold:
     def _is_excused(self, who: Who, permit: Permit | None) -> bool:
         """The plan could not know better.
 
-        A shard that comes back, made before of inputs that are not known yet, is taken for a new one. That stored bytes
-        are damaged, so that what made them wakes dropped outputs, is seen only when they are restored. Of actions with
-        equal keys one runs, and all are planned to; where they lost the same bytes, one may make them for the other.
-        Outputs that have yet to pass their checks are taken to, and so is what runs to succeed.
+        That stored bytes are damaged, so that what made them wakes dropped outputs, is seen only when they are
+        restored. Of actions with equal keys one runs, and all are planned to; where they lost the same bytes, one may
+        make them for the other. Outputs that have yet to pass their checks are taken to, as what runs to succeed.
         """
         if self._is_held_back(who) or self._is_unneeded(who):
             return True
         if permit is None:
             return False
-        one = self._planned[who]
-        is_back = one.reason == "never built" and False in permit.calls
-        is_woken = one.fate == "reuse" and True in permit.calls
-        return is_back or is_woken or permit.is_luck
+        is_woken = self._planned[who].fate == "reuse" and True in permit.calls
+        return is_woken or permit.is_luck
 
     def _is_held_back(self, who: Who) -> bool:
         upstream = {*model.wanted(self._world, [who.rule])} - {who.rule}

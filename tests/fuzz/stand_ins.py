@@ -20,7 +20,7 @@ from unittest import mock
 
 from buildsys import workshop
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, Part, Result
+from buildsys.model import ActionId, ActionKey, Part, Result, Shard
 from buildsys.run.workers import Job, JobResult
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.manifest import Manifest, short_key
@@ -181,6 +181,9 @@ class MemoryManifest:
 
     def context(self, context: Digest) -> tuple[Part, ...]:
         return self._contexts.get(context, ())
+
+    def shards_made(self, context: Digest) -> set[Shard]:
+        return {row.action.shard for row in self._results.values() if row.context == context}
 
     def inputs(self, keys: Sequence[ActionKey]) -> dict[ActionKey, tuple[Part, ...]]:
         return {
