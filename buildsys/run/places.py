@@ -36,6 +36,7 @@ class Places:
         # What holds the project is no reason to leave it out.
         system = (*_SYSTEM, *_temporary())
         self._outer = tuple(f"{folder}/" for folder in (*system, *foreign) if not self._is_below(folder))
+        self._given = (self._below, *self._outer)
         self._environments: dict[str, bool] = {}
 
     def name(self, full: str) -> str | None:
@@ -45,9 +46,14 @@ class Places:
             if folder.startswith(self._inner) or self._in_environment(full.rpartition("/")[0]):
                 return None
             return full[len(self._below) :]
-        if self._below.startswith(folder) or folder.startswith(self._outer):
+        if folder.startswith(self._outer):
             return None
         return None if any(part in folder for part in _INSTALLED) else full
+
+    def is_given(self, full: str) -> bool:
+        """Whether it is there as surely as the project, the interpreter and the system are: it holds one of them."""
+        folder = full if full[-1:] == "/" else f"{full}/"
+        return any(given.startswith(folder) for given in self._given)
 
     def _is_below(self, folder: str) -> bool:
         return folder.startswith(self._below) and len(folder) > len(self._below)

@@ -7,15 +7,17 @@ has made itself by then is left out. From the first fork on, all processes of th
 from __future__ import annotations
 
 import _collections_abc
+import genericpath
 import importlib.util
 import os
 import posix
+import posixpath
 import shlex
 import stat as modes
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from . import hooks
@@ -36,14 +38,17 @@ _MOST_WORDS = 100
 _MOST_COMMANDS = 100
 _MOST_QUICK = 100_000
 _IMPORTS = ("<frozen importlib", "<frozen zipimport")
-_HANDED_ON = {
-    "<frozen os>",
-    "<frozen _collections_abc>",
-    os.__file__,
-    _collections_abc.__file__,
-    hooks.__file__,
-    __file__,
-}
+_SEEK_INSTALLED = frozenset({"importlib.metadata", "importlib_metadata", "pkg_resources"})
+"""Who lists all folders of the path, to find what is installed."""
+_SEEK_SOURCES = _SEEK_INSTALLED | {"inspect", "linecache"}
+_OF_PATHS = frozenset(
+    {"<frozen posixpath>", "<frozen genericpath>", posixpath.__file__, genericpath.__file__, hooks.__file__, __file__}
+)
+_OF_ENVIRONMENTS = frozenset(
+    {"<frozen os>", "<frozen _collections_abc>", os.__file__, _collections_abc.__file__, hooks.__file__, __file__}
+)
+"""Files of code that hands a question on."""
+_ENVIRONS = frozenset({"environ", "environb", "getenv", "getenvb"})
 
 
 class Touches:
@@ -69,7 +74,7 @@ class Touches:
         self._read: set[str] = set()
         self._copying: list[str] = []
         self._copied = 0
-        self._copier = ""
+        self._copier: CodeType | None = None
         self._folder: str | None = None
         self._together: Together | None = None
 
@@ -163,9 +168,11 @@ class Touches:
         if type(path) is int:
             path = _folder_behind(path)
         full = self._full("." if path is None else path)
-        if full is None or (name := self.places.name(full)) is None or _is_importing(sys._getframe(3)):
+        if full is None or (name := self.places.name(full)) is None:
             return
-        self._touch("folder", full, name)
+        caller = sys._getframe(3)
+        if not _is_importing(caller) and not _seeks(caller, _SEEK_INSTALLED):
+            self._touch("folder", full, name)
 
     def _looked(self, path: Any, dir_fd: int | None, answer: Any) -> None:
         if type(path) is str and path in self._looked_at:
@@ -180,10 +187,7 @@ class Touches:
 
     def _touch(self, kind: str, full: str, name: str, *found: Stat) -> bool:
         """Note what is there, unless the run has made it; whether the same need never be asked again."""
-        # That the project is there needs no asking; what is said by a file or a listing says more.
-        known = (kind, name) in self._seen or (
-            kind == "exists" and (not name or not self._seen.isdisjoint(_more(name)))
-        )
+        known = (kind, name) in self._seen or (kind == "exists" and self._needs_no_asking(full, name))
         if not known:
             self._hear()
             found = found or (stat_of(full),)
@@ -194,6 +198,14 @@ class Touches:
                 return modes.S_ISDIR(found[0][4]) and self._touch("exists", full, name, *found)
             self._find(("touch", kind, name, found[0]))
         return True
+
+    def _needs_no_asking(self, full: str, name: str) -> bool:
+        """What a file or a listing says says more; and who looks for modules and their sources asks for code."""
+        return (
+            not self._seen.isdisjoint((("file", name), ("folder", name)))
+            or self.places.is_given(full)
+            or _seeks(_beyond_paths(sys._getframe(1)), _SEEK_SOURCES)
+        )
 
     def _has_made(self, full: str, now: Stat) -> bool:
         """Whether this action has made or removed what is there, or a folder that it lies in; tried is not done."""
@@ -280,10 +292,11 @@ class Touches:
         self._stop_copying()
         self._asked_for(name)
 
-    def _asked_for(self, name: str, asker: str = "") -> None:
+    def _asked_for(self, name: str, asker: CodeType | None = None) -> None:
         if name in self._set or ("variable", name, True) in self._seen:
             return
-        ours = self.is_ours(asker or _asker(sys._getframe(1)))
+        code = asker or _asker(sys._getframe(1))
+        ours = code is not None and self.is_ours(code.co_filename) and _names(code, name)
         if ours or ("variable", name, False) not in self._seen:
             self._find(("variable", name, ours))
 
@@ -368,11 +381,6 @@ class Touches:
             self._take(("problem", f"a child process: {_shortened(shlex.join(rest))}"))
 
 
-def _more(name: str) -> tuple[tuple[str, str], ...]:
-    """What says all that is said by something that exists."""
-    return ("file", name), ("folder", name)
-
-
 def stat_of(full: str) -> Stat:
     try:
         return _plain(posix.stat(full))
@@ -404,6 +412,17 @@ def _is_importing(frame: FrameType | None) -> bool:
     )
 
 
+def _seeks(frame: FrameType | None, modules: frozenset[str]) -> bool:
+    return frame is not None and frame.f_globals.get("__name__") in modules
+
+
+def _beyond_paths(frame: FrameType | None) -> FrameType | None:
+    """The frame that asks, past this program and the parts of the library that take paths apart."""
+    while frame and frame.f_code.co_filename in _OF_PATHS:
+        frame = frame.f_back
+    return frame
+
+
 def _source_of(cached: str) -> str:
     """What an import that reads a file of bytecode has imported."""
     try:
@@ -413,11 +432,16 @@ def _source_of(cached: str) -> str:
     return source if stat_of(source) else cached
 
 
-def _asker(frame: FrameType | None) -> str:
-    """The file of the code that asks, past the parts of the library that hand it on."""
-    while frame and frame.f_code.co_filename in _HANDED_ON:
+def _asker(frame: FrameType | None) -> CodeType | None:
+    """The code that asks for a variable, past the parts of the library that hand it on."""
+    while frame and frame.f_code.co_filename in _OF_ENVIRONMENTS:
         frame = frame.f_back
-    return frame.f_code.co_filename if frame else ""
+    return frame and frame.f_code
+
+
+def _names(code: CodeType, variable: str) -> bool:
+    """Whether code itself asks for a variable, and no native code that it has called."""
+    return variable in code.co_consts or not _ENVIRONS.isdisjoint(code.co_names)
 
 
 def _shortened(text: str) -> str:

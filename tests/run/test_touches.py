@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from buildsys.run.places import Places
 from buildsys.run.traced import Touch, Traced
 from tests.run.conftest import Space
 
@@ -110,6 +111,8 @@ def test_what_is_not_there_has_no_stat(space: Space) -> None:
         "os.path.exists(os.getcwd()), os.path.exists('/'), os.path.exists(os.path.dirname(os.getcwd()))",
         "open(sys.executable, 'rb').close()",
         "import colorsys, wave",
+        "from importlib import metadata\nlist(metadata.distributions()), metadata.version('pytest')",
+        "import inspect, linecache\ninspect.getmodule(f), inspect.getsourcefile(f), linecache.checkcache()",
         "open(os.pipe()[0], closefd=False), os.stat(0), os.listdir(os.open('/proc', os.O_RDONLY))",
         "os.path.exists(''), os.path.exists('a\\0b')",
     ],
@@ -120,6 +123,20 @@ def test_what_does_not_count(space: Space, code: str) -> None:
     space.write(".venvs/one/lib/x.py", "")
     body = f"import json, tempfile\npytest_file = {pytest.__file__!r}\n{code}\n"
     assert traced(space, body).touches == ()
+
+
+def test_places_of_the_machine_count_where_they_are_no_part_of_the_interpreter() -> None:
+    places = Places("/home/u/project", ["/opt/python", "/home/u/project/env", "/home/u/project"])
+    counted = ["/home/u", "/home/u/projects/x", "/opt/pythons", "/etc/hosts", "/usr/share/x", "/dev2", "/opt"]
+    assert [places.name(path) for path in counted] == counted
+    assert [places.name(f"/home/u/project{path}") for path in ("", "/a", "/envs", "/.buildsys2")] == [
+        *("", "a", "envs", ".buildsys2"),
+    ]
+    for path in ("/opt/python/x", "/tmp", "/tmp/x", "/dev/null", "/home/u/project/env/x", "/home/u/project/.buildsys"):
+        assert places.name(path) is None, path
+    assert places.name("/srv/lib/python3/site-packages/x.py") is None
+    given = ["/", "/home", "/home/u/project", "/opt", "/opt/python"]
+    assert [path for path in [*given, "/etc", "/home/v"] if places.is_given(path)] == given
 
 
 def test_an_environment_that_runs_the_project_from_within_it_does_not_count(space: Space) -> None:
@@ -266,10 +283,21 @@ def test_variables_are_found_alike_by_every_python(space: Space, python: str) ->
 
 
 def test_it_is_said_whether_our_code_asked(space: Space) -> None:
-    space.write("lib/other.py", "import os\n\ndef ask(name): return os.environ.get(name)\n")
-    body = "import other, subprocess\nother.ask('ONE'), other.ask('TWO'), os.getenv('TWO'), os.get_exec_path()\n"
+    """What native code asks for on a call of ours, as a partial does, is not ours either."""
+    space.write(
+        "lib/other.py",
+        """
+        import functools, os
+
+        def ask(name): return os.environ.get(name)
+
+        native = functools.partial(os.environ.get, "THREE")
+        """,
+    )
+    space.write("scripts/b.py", "import other\n\ndef call(): return other.native()\n")
+    body = "import b, other\nother.ask('ONE'), other.ask('TWO'), os.getenv('TWO'), os.get_exec_path(), b.call()\n"
     trace = traced(space, body, env={"PYTHONPATH": str(space.root / "lib")})
-    assert dict(trace.variables) == {"ONE": False, "TWO": True, "PATH": True}
+    assert dict(trace.variables) == {"ONE": False, "TWO": True, "THREE": False, "PATH": True}
 
 
 def test_a_variable_that_one_action_set_is_asked_for_by_the_next(space: Space) -> None:
