@@ -1,4 +1,4 @@
-"""The scripts of a shell command: which files of the project it runs, and the copies of them that it is given.
+"""The scripts of a shell command: which files of the project it runs, and how it is given frozen copies of them.
 
 A script that is overlooked is one whose edits are never seen. So a command that names scripts in a way that can't be
 followed is refused. Joins the reading of commands with the file system; knows nothing of rules, keys and results.
@@ -10,19 +10,14 @@ import json
 import os
 import posixpath
 import re
-import shutil
-import tempfile
-import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from buildsys.code.command import HIDDEN, Command, Word
 from buildsys.code.slice import Slice
-from buildsys.digest import digest_of
 from buildsys.errors import BuildError, Place
 from buildsys.model import Param
 from buildsys.state.looks import Looks
@@ -44,12 +39,19 @@ def command_values(params: Iterable[Param], settings: Iterable[Param] = ()) -> d
     }
 
 
-def scripts_of(command: str, values: Mapping[str, str | Sequence[str]], looks: Looks, place: Place) -> list[str]:
+def scripts_of(
+    command: str,
+    values: Mapping[str, str | Sequence[str]],
+    looks: Looks,
+    place: Place,
+    elsewhere: Callable[[str], Sequence[str]] = lambda name: (),
+) -> list[str]:
     """The project's scripts that a command runs, in their order. values: those of params and settings.
 
-    Raises BuildError for a command that names a script in a way that can't be followed, or a file that is no input.
+    elsewhere: see `resolve.Tree`. Raises BuildError for a command that names a script in a way that can't be followed,
+    or a file that is no input.
     """
-    return list(dict.fromkeys(_Reading(Command(command, values), looks, place).scripts()))
+    return list(dict.fromkeys(_Reading(Command(command, values), looks, place, elsewhere).scripts()))
 
 
 def fill_command(
@@ -70,35 +72,6 @@ def fill_command(
     return filled.within(str(frozen(code)), named)
 
 
-def freeze(code: Slice, folder: Path) -> Path:
-    """Write a slice's sources below `folder`, where they are not there yet, and give the folder that holds them.
-
-    The same texts are always in the same place, and a text never changes there.
-    """
-    frozen = folder / digest_of(sorted(code.sources.items()))
-    if frozen.is_dir():
-        return frozen
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=".", dir=folder))
-    for path, text in code.sources.items():
-        file = temporary / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(_encoded(text))
-    try:
-        temporary.rename(frozen)
-    except OSError:
-        if not frozen.is_dir():  # another thread was quicker, or else it is a real error
-            raise
-        shutil.rmtree(temporary)
-    return frozen
-
-
-def _encoded(text: str) -> bytes:
-    """The bytes that Python reads as this text, whatever encoding its first lines declare."""
-    encoding, _ = tokenize.detect_encoding(BytesIO(text.encode("utf-8", "replace")).readline)
-    return text.encode(encoding)
-
-
 @dataclass(frozen=True)
 class _Reading:
     """A command looked at in the folder that it runs in."""
@@ -106,6 +79,7 @@ class _Reading:
     command: Command
     looks: Looks
     place: Place
+    elsewhere: Callable[[str], Sequence[str]]
 
     def scripts(self) -> Iterator[str]:
         try:
@@ -163,7 +137,7 @@ class _Reading:
 
     def _is_ours(self, module: str, folders: Iterable[str], program: str) -> bool:
         path = module.replace(".", "/")
-        return any(
+        return bool(self.elsewhere(module.partition(".")[0])) or any(
             self.looks.is_file(posixpath.join(folder, file))
             for folder in folders
             for file in (f"{path}.py", f"{path}/{program}")

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -86,7 +86,18 @@ def _rules(project: Project) -> tuple[Graph | None, list[Finding]]:
             what, hint = f"[rule.{rule.name}] has no interpreter {rule.python}", "make it, or name another one"
             wrong[Finding("python", "wrong", what, str(rule.place), hint)] = None
     told = f"{counted(len(graph.rules), 'rule')}, and their scripts parse"
-    return graph, list(wrong) or [Finding("rules", "ok", told)]
+    return graph, [*(list(wrong) or [Finding("rules", "ok", told)]), *_unplaced(preparer, graph)]
+
+
+def _unplaced(preparer: Preparer, graph: Graph) -> Iterator[Finding]:
+    """Code that a rule may run, and of which nobody knows where it lies."""
+    names: dict[str, None] = {}
+    for rule in graph.rules.values():
+        with suppress(BuildError):  # told already
+            names.update(dict.fromkeys(preparer.installed(rule.python).unplaced()))
+    for name in names:
+        what = f"{name} is installed as editable in a way that is not known: edits of it are not seen"
+        yield Finding("python", "note", what, "", "install it by another tool, or without -e")
 
 
 def _lock(project: Project) -> Iterator[Finding]:

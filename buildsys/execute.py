@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -244,8 +245,10 @@ class Executor:
         values |= {f"services.{name}": url for name, url in call.urls.items()}
         if call.scratch:
             values["scratch"] = str(self._relative(call.scratch))
-        command = fill_command(call.rule.command, values, prepared.code, self._handover.freeze)
-        return self._judged(call, self._workers.shell(command, prepared.env, self._root, call.log, call.share))
+        code, homes = prepared.code, prepared.homes
+        command = fill_command(call.rule.command, values, code, partial(self._handover.freeze, homes=homes))
+        env = self._handover.environment(code, homes, prepared.env)
+        return self._judged(call, self._workers.shell(command, env, self._root, call.log, call.share))
 
     def _chat(self, call: Call) -> Executed:
         job = self._job(call, {})
@@ -306,6 +309,7 @@ class Executor:
             log=call.log,
             group=rule.name,
             share=call.share,
+            homes=tuple((home.module, home.stem, home.path) for home in prepared.homes),
         )
 
     def _relative(self, path: Path) -> Path:

@@ -5,16 +5,18 @@ Joins store, ephemeral outputs and frozen sources. Knows nothing of what is run,
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from buildsys.assess import Bound
 from buildsys.code.slice import Slice
-from buildsys.commands import freeze
 from buildsys.ephemeral import Ephemeral
 from buildsys.errors import BuildError
+from buildsys.freezing import freeze, importing
 from buildsys.model import Artifact
 from buildsys.plan.key import Given
 from buildsys.project import Project
+from buildsys.state.editable import Home
 from buildsys.state.store import Store
 
 
@@ -55,6 +57,10 @@ class Handover:
         problem = f"{given.path} was removed or changed before it could be read"
         raise BuildError(problem, hint="build again: it is made once more")
 
-    def freeze(self, code: Slice) -> Path:
-        """The folder in which the scripts of a command lie as they were fingerprinted."""
-        return freeze(code, self._frozen).relative_to(self._root)
+    def freeze(self, code: Slice, homes: Sequence[Home]) -> Path:
+        """The folder in which the scripts of a command lie as they were fingerprinted, and what they import."""
+        return freeze(code, self._frozen, homes).relative_to(self._root)
+
+    def environment(self, code: Slice | None, homes: Sequence[Home], env: Mapping[str, str]) -> Mapping[str, str]:
+        """The environment of a command that runs this code."""
+        return importing(freeze(code, self._frozen, homes), env) if code and homes else env

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from buildsys.assess import Served
 from buildsys.commands import command_values, fill_command
@@ -40,13 +41,14 @@ class Launcher:
         values |= {f"inputs.{bound.name}": self._handover.words(bound) for bound in served.inputs}
         values |= command_values(service.params)
         code = self._preparer.service_code(service)
-        command = fill_command(service.command, values, code, self._handover.freeze).replace("'{port}'", "{port}")
+        homes = self._preparer.installed().homes(code) if code else ()
+        command = fill_command(service.command, values, code, partial(self._handover.freeze, homes=homes))
         began, started = time.monotonic(), time.time()
         url = self._services.start(
             service.name,
             served.instance,
-            command,
-            self._preparer.service_environment(service),
+            command.replace("'{port}'", "{port}"),
+            self._handover.environment(code, homes, self._preparer.service_environment(service)),
             service.ready,
             service.ready_timeout_s,
             keep=service.keep,

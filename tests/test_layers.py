@@ -19,7 +19,7 @@ LAYERS = [
     {"plan"},
     {"state", "run"},
     {"project"},
-    {"commands", "template"},
+    {"commands", "freezing", "sources", "template"},
     {"prepare", "past", "profiles", "readers"},
     {"assess", "measured", "preflight", "staged"},
     {"shared", "workload", "ephemeral"},

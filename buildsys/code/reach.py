@@ -20,7 +20,8 @@ class Reach:
     modules: by path, first-party, parsed. texts: their sources.
     broken: first-party files that a computed import may name and that do not parse; they count by their text.
     external: top-level names that are not first-party. preload: what importing the modules imports from outside, as
-    "module" or "module:name". roams: code may come from other folders than the script's.
+    "module" or "module:name", where that runs nothing of ours. roams: code may come from other folders than that of
+    the script.
     """
 
     modules: dict[str, Module]
@@ -56,7 +57,6 @@ class _Closure:
         self.broken: list[str] = []
         self.external: set[str] = set()
         self.preload: set[str] = set()
-        self._homes: set[str] = set()
         self._waiting: list[str] = []
 
     def follow(self, script: str) -> None:
@@ -72,9 +72,10 @@ class _Closure:
             for alias in module.deferred:
                 self._import(alias, path, at_once=False)
             roams = module.computed & ROAMING
+            if roams:
+                self._load(self._tree.sources(""))
             if roams or "import" in module.computed:
-                self._load(self._tree.sources("" if roams else self._resolver.folder))
-                self._load(self._tree.sources(self._home(path)))
+                self._load(self._resolver.beside(path))
 
     def _import(self, alias: Alias, path: str, *, at_once: bool) -> None:
         packages = self._resolver.packages(alias, path)
@@ -83,15 +84,13 @@ class _Closure:
             self._starred(packages[-1].file)
         if alias.level:
             return
-        root = root_of(alias.module)
-        self._homes.update(self._tree.elsewhere(root))
         if not packages:
+            root = root_of(alias.module)
             self.external.add(root)
-            if at_once:
+            behind = self._resolver.behind(root)
+            if at_once and not behind:
                 self.preload.add(_wanted(alias))
-            for stem in self._tree.behind(root):
-                self._homes.add(stem)
-                self._load([*_files(stem, self._tree), *self._tree.sources(stem)])
+            self._load(behind)
 
     def _starred(self, file: str) -> None:
         """The modules that `from package import *` may import: those in its `__all__`, any where that is computed."""
@@ -116,10 +115,6 @@ class _Closure:
                 self.broken.append(path)
             else:
                 self._waiting.append(path)
-
-    def _home(self, path: str) -> str:
-        """The editable package that a file is of, whose modules it may name by computing; itself where of none."""
-        return max((stem for stem in self._homes if path.startswith(f"{stem}/")), key=len, default=path)
 
 
 def _files(stem: str, tree: Tree) -> Sequence[str]:

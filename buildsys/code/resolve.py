@@ -129,6 +129,7 @@ class Resolver:
         self._roams = roams
         self._sources: dict[str, Source] = {}
         self._elsewhere: dict[str, list[str]] | None = None if roams else {}
+        self._homes: set[str] = set()
 
     def source(self, path: str) -> Source:
         """A file that there is. Raises Broken where it does not parse."""
@@ -165,13 +166,27 @@ class Resolver:
         """A module wherever it may come from; of several places only where the name is that of a namespace."""
         name, *rest = dotted.split(".")
         found: list[Package] = []
-        stems = [join(self.folder, name), *self.tree.elsewhere(name), *(join(root, name) for root in self._roots(name))]
+        editable = self.tree.elsewhere(name)
+        self._homes.update(editable)
+        stems = [join(self.folder, name), *editable, *(join(root, name) for root in self._roots(name))]
         for stem in stems:
             below = self._down(stem, rest)
             found += below
             if below and below[0].file and not self._roams:
                 break
         return found
+
+    def behind(self, name: str) -> list[str]:
+        """The files of editable installs that something from outside, of this top-level name, may run."""
+        stems = self.tree.behind(name)
+        self._homes.update(stems)
+        files = [file for stem in stems for file in (self._package(stem).file, *self.tree.sources(stem))]
+        return list(dict.fromkeys(filter(None, files)))
+
+    def beside(self, path: str) -> Sequence[str]:
+        """The files that a module may import by a computed name, its editable package among them."""
+        home = max((stem for stem in self._homes if path.startswith(f"{stem}/")), key=len, default="")
+        return [*self.tree.sources(self.folder), *(self.tree.sources(home) if home else ())]
 
     def _roots(self, name: str) -> list[str]:
         """The folders of the project, beside the script's, in which a top-level module of this name lies."""

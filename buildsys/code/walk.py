@@ -190,7 +190,7 @@ class Walk:
     def _imported_by_name(self, where: Where) -> None:
         for alias in where.unit.code.imports:
             if not self._resolver.packages(alias, where.path):
-                self.external.add(alias.module if not alias.level else "")
+                self._outside(alias.module if not alias.level else "")
 
     def _function(self, where: Where, function: Function) -> None:
         if self._gate(where.path, function.name):
@@ -279,7 +279,14 @@ class Walk:
                 if meaning.file and observed:
                     self.whole(meaning.file)
             elif meaning.module:
-                self.external.add(meaning.module)
+                self._outside(meaning.module)
+
+    def _outside(self, module: str) -> None:
+        """Something from outside, which may run what is installed as editable by itself."""
+        if module not in self.external:
+            self.external.add(module)
+            if self._everything and not module.startswith("."):
+                self._take(self._resolver.behind(module.partition(".")[0]))
 
     def _act(self, where: Where, chain: Chain, imports: tuple[Alias, ...]) -> None:
         """A call for what it does. Where a function of ours is called, it is looked at; a method's object is not."""
@@ -332,9 +339,10 @@ class Walk:
             for reach in waiting:
                 reach()
         elif self._everything and what == "import":
-            self._take(self._resolver.tree.sources(self._resolver.folder))
+            self._take(self._resolver.beside(where.path))
         elif self._everything and what == "elsewhere":
             self._take(self._resolver.tree.sources(""))
+            self._take(self._resolver.beside(where.path))
         elif self._everything and what == "file":
             self._files_named(where)
 

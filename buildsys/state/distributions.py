@@ -19,7 +19,8 @@ class Distribution(NamedTuple):
     """One distribution.
 
     tops: the top-level names that it provides. spaces: those of them that are only namespaces, which others may share.
-    requires: lines of requirements. places: of an editable install, see `inventory`.
+    requires: lines of requirements. places: of an editable install, see `inventory`. editable: it is one, but may have
+    no place, where the tool that installed it is not known.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Distribution(NamedTuple):
     spaces: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     places: tuple[tuple[str, str], ...] = ()
+    editable: bool = False
 
 
 class Distributions:
@@ -124,7 +126,12 @@ def _version(one: Distribution) -> tuple[str, str]:
 
 
 def _distribution(told: Mapping[str, Any]) -> Distribution:
-    places = tuple((str(module), str(path)) for module, path in told["places"])
     return Distribution(
-        told["name"], told["version"], tuple(told["tops"]), tuple(told["spaces"]), tuple(told["requires"]), places
+        told["name"],
+        told["version"],
+        tuple(told["tops"]),
+        tuple(told["spaces"]),
+        tuple(told["requires"]),
+        tuple((module, path) for module, path in told["places"]),
+        told["editable"],
     )

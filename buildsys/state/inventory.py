@@ -52,7 +52,8 @@ def distributions() -> list[dict[str, object]]:
                 "tops": sorted(tops),
                 "spaces": sorted(spaces),
                 "requires": one.requires or [],
-                "places": sorted(_places(one, name)),
+                "editable": is_editable(one, name),
+                "places": sorted(places(one)) if is_editable(one, name) else [],
             }
         )
     return found
@@ -100,19 +101,24 @@ def _is_module(file: str, stem: str = "") -> bool:
 # ---------------------------------------------------------------- editable installs
 
 
-def _places(one: metadata.Distribution, name: str) -> set[tuple[str, str]]:
-    """Where the code of an editable install lies: (module, the folder or file that it is without its suffix).
-
-    Module "" stands for whatever is found in the folder. Empty for what was installed by copying.
-    """
-    if os.path.isdir(developed := str(one.locate_file(""))) and _is_developed(name, developed):
-        return {("", developed)}
+def is_editable(one: metadata.Distribution, name: str) -> bool:
+    """Whether it was installed without copying its code, so that edits of that show at once."""
+    if _is_developed(one, name):
+        return True
     try:
         about = json.loads(one.read_text("direct_url.json") or "{}")
     except ValueError:
-        return set()
-    if not isinstance(about, dict) or not about.get("dir_info", {}).get("editable"):
-        return set()
+        return False
+    return isinstance(about, dict) and bool(about.get("dir_info", {}).get("editable"))
+
+
+def places(one: metadata.Distribution) -> set[tuple[str, str]]:
+    """Where the code of an editable install lies: (module, the folder or file that it is without its suffix).
+
+    Module "" stands for whatever is found in the folder. Empty where no file tells in a way that is known.
+    """
+    if not one.read_text("RECORD"):
+        return {("", str(one.locate_file("")))}  # its metadata lie beside its code
     found: set[tuple[str, str]] = set()
     for file in one.files or ():
         path = str(one.locate_file(file))
@@ -125,8 +131,9 @@ def _places(one: metadata.Distribution, name: str) -> set[tuple[str, str]]:
     return found
 
 
-def _is_developed(name: str, folder: str) -> bool:
+def _is_developed(one: metadata.Distribution, name: str) -> bool:
     """Installed by `setup.py develop`, which leaves a link of this name beside the distributions."""
+    folder = str(one.locate_file(""))
     links = (os.path.join(path, f"{name}.egg-link") for path in sys.path if path != folder)
     return any(map(os.path.isfile, links))
 

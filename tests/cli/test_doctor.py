@@ -13,6 +13,7 @@ import pytest
 from buildsys.run.process import PROGRAM
 from buildsys.run.replies import ReplyLog
 from buildsys.state.lock import hold
+from tests.behaviour.installing import write_metadata
 from tests.chat.test_reply_log import fill
 from tests.cli.conftest import Run
 
@@ -128,3 +129,25 @@ def test_a_project_that_was_never_built_is_told_so(fresh: Path, run: Run) -> Non
     assert done.returncode == 0
     assert "nothing was built here yet" in done.stdout
     assert not (fresh / ".buildsys/lock").exists()
+
+
+def test_an_editable_install_that_is_nowhere_to_be_found_is_noted(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    about = tmp_path / "odd-1.0.dist-info"
+    write_metadata(about, "Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n", [])
+    (about / "direct_url.json").write_text('{"url": "file:///x", "dir_info": {"editable": true}}')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (project / "x.py").write_text("import odd\n\ndef f(y):\n    y.touch()\n")
+    (project / "rules/more.toml").write_text('[rule.x]\nrun = "x.py::f"\noutputs = { y = "made/x" }\n')
+    done = run("doctor")
+    assert done.returncode == 0
+    assert "odd is installed as editable in a way that is not known: edits of it are not seen" in done.stdout
+
+
+def test_looking_at_what_was_never_built_leaves_it_as_it_is(fresh: Path, run: Run) -> None:
+    (fresh / "x.py").write_text("import odd\n\ndef f(y):\n    y.touch()\n")
+    (fresh / "rules/more.toml").write_text('[rule.x]\nrun = "x.py::f"\noutputs = { y = "made/x" }\n')
+    before = sorted(fresh.rglob("*"))
+    assert run("doctor", cwd=fresh).returncode == 0
+    assert sorted(fresh.rglob("*")) == before

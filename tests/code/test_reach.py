@@ -342,3 +342,4 @@ def test_what_a_distribution_needs_that_is_editable_is_in_reach_with_all_its_mod
     found = reached_with("import outside", {LIB: "", "<lib>/lib/x.py": "", "<lib>/one.py": ""}, needs=["<lib>/lib"])
     assert files(found) == f"{LIB} <lib>/lib/x.py"
     assert found.external == {"outside"}
+    assert found.preload == set(), "a zygote would run it"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from buildsys.code.parse import Broken
 from buildsys.code.slice import Slice, merge, slice_of
-from buildsys.digest import digest_bytes
+from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import FAILED, USAGE, BuildError, Place
-from tests.code.texts import SCRIPT, texts
+from tests.code.texts import SCRIPT, Texts, texts
 
 BROKEN = "try:\n"
 
@@ -260,3 +260,38 @@ def test_a_merged_fingerprint_changes_with_each_of_its_parts_and_with_nothing_el
 def test_one_slice_is_merged_to_itself() -> None:
     alone = sliced(ONE, BESIDE)
     assert merge([alone]) is alone
+
+
+# ---------------------------------------------------------------- what is installed as editable
+
+
+def editable(script: str, files: Mapping[str, str], needs: Mapping[str, Sequence[str]] = {}) -> Digest:
+    tree = Texts(texts(script) | files)
+    tree.needs = needs
+    return slice_of(SCRIPT, "f", tree).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("script", "needs"),
+    [
+        ("import lib.x\ndef f(): return lib.x.X()", {}),
+        ("import lib\ndef f(): return lib.named('x')", {}),
+        ("import outside\ndef f(): return outside.call()", {"outside": ["<lib>/lib"]}),
+        ("from outside import call\ndef f(): return call()", {"outside": ["<lib>/lib"]}),
+    ],
+    ids=["imported", "computed", "behind a module", "behind a name"],
+)
+def test_an_edit_of_editable_code_changes_the_fingerprint(script: str, needs: Mapping[str, Sequence[str]]) -> None:
+    package = "import importlib\ndef named(name): return importlib.import_module(f'lib.{name}')"
+    files = {"<lib>/lib/__init__.py": package, "<lib>/lib/x.py": "def X(): return 1", "<lib>/tests.py": "1"}
+    before = editable(script, files, needs)
+    assert editable(script, files | {"<lib>/lib/x.py": "def X(): return 2"}, needs) != before
+    assert editable(script, files | {"<lib>/lib/x.py": "def X():\n    return 1  # one"}, needs) == before
+    assert editable(script, files | {"<lib>/tests.py": "2"}, needs) == before
+
+
+def test_editable_code_behind_a_distribution_that_nothing_uses_is_out_of_reach() -> None:
+    script = "import outside\ndef f(): return 1\ndef g(): return outside.call()"
+    needs = {"outside": ["<lib>/lib"]}
+    before = editable(script, {"<lib>/lib.py": "X = 1"}, needs)
+    assert editable(script, {"<lib>/lib.py": "X = 2"}, needs) == before
