@@ -51,6 +51,8 @@ class Installed:
         Raises BuildError for a name in the rule that is nothing known.
         """
         imported = code.external if code else frozenset[str]()
+        # What the code imports and does not use counts for nothing but to be known.
+        known = imported.union(re.split("[.:]", name)[0] for name in code.preload) if code else imported
         if not imported and not isinstance(rule.versions, tuple):
             return {}, {}
         match rule.versions:
@@ -59,7 +61,7 @@ class Installed:
             case "imported":
                 keyed = self._distributions.versions(imported)
             case names:
-                keyed = {name: version for one in names for name, version in self._named(rule, one, imported).items()}
+                keyed = {name: version for one in names for name, version in self._named(rule, one, known).items()}
         others = self._distributions.closure(imported).items() - keyed.items()
         return keyed, {name: version for name, version in sorted(others) if name not in keyed}
 
