@@ -9,7 +9,7 @@ import importlib.util
 import io
 import os
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -147,7 +147,7 @@ class SourceTree:
             names = self._looks.names(folder)
         except OSError:
             return
-        if not top and not _ENVIRONMENT.isdisjoint(names):
+        if not top and (not _ENVIRONMENT.isdisjoint(names) or holds_distributions(names)):
             return
         for name, mark in names.items():
             path = f"{folder}/{name}" if folder else name
@@ -167,6 +167,11 @@ class SourceTree:
             return importlib.util.decode_source(data)
         except (SyntaxError, UnicodeDecodeError) as error:
             raise Broken(f"can't be decoded: {error}", place=Place(path), exit_code=FAILED) from None
+
+
+def holds_distributions(names: Iterable[str]) -> bool:
+    """A folder with these names in it is one that distributions were installed into: its code is not the project's."""
+    return any(name.endswith(".dist-info") for name in names)
 
 
 def action_environment(variables: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -20,7 +20,7 @@ LAYERS = [
     {"state", "run"},
     {"project"},
     {"commands", "freezing", "sources", "template"},
-    {"prepare", "past", "profiles", "readers"},
+    {"prepare", "past", "profiles", "readers", "fingerprint"},
     {"assess", "measured", "preflight", "staged"},
     {"shared", "workload", "ephemeral"},
     {"handover"},

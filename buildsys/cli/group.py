@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "graph": "Draw which rule needs which.",
     "gc": "Remove what nothing needs any more.",
     "profiles": "List the profiles: what each changes, and its last build.",
+    "fingerprint": "Print what decides the result of a function, as a digest.",
     "doctor": "Look for what is wrong, and say what to do.",
     "schema": "Print the JSON Schema of rule files, for editors.",
     "completion": "Print the code that makes a shell complete buildsys.",

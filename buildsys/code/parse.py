@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -23,7 +24,7 @@ class Module(msgspec.Struct, frozen=True, array_like=True):
     digest: of the text. imports: all of them, also those inside functions, `if` and `try`; deferred: those of them that
     are made when a function is called. computed: what it does by computed names, see `reading.COMPUTED`.
     defines: names bound at its top level; "*" stands for names not shown. exports: what its `__all__` lists, None where
-    that is computed or missing.
+    that is computed or missing. doc: its docstring.
     """
 
     digest: Digest
@@ -34,6 +35,7 @@ class Module(msgspec.Struct, frozen=True, array_like=True):
     defines: frozenset[str]
     exports: tuple[str, ...] | None
     lists_exports: bool
+    doc: str
 
 
 class Broken(BuildError):
@@ -46,6 +48,8 @@ def parse(path: str, text: str) -> Module:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in a user's script is no business of the build's
             tree = ast.parse(text)
+            with suppress(RecursionError, MemoryError):  # How deep it may go depends on who calls.
+                compile(tree, path, "exec", dont_inherit=True)  # Some of what parses is refused only here.
     except SyntaxError as error:
         line, column = error.lineno or 0, error.offset or 0
         raise Broken(
@@ -59,7 +63,7 @@ def parse(path: str, text: str) -> Module:
     at_import = [code for unit in units for code in _at_import(unit)]
     later = [code for unit in units for function in _functions(unit) for code in _bodies(function)]
     computed = frozenset(name for code in (*at_import, *later) for name in code.computed)
-    exports = _exports(tree)
+    exports = _exports(tree) if "__all__" in text else None
     names = {name for unit in units for name in unit.code.binds}
     names.update(name for code in later for name in code.binds)
     hidden = "namespace" in computed or "__getattr__" in names
@@ -71,6 +75,7 @@ def parse(path: str, text: str) -> Module:
         computed=computed,
         defines=frozenset(names | ({"*"} if hidden else set())),
         exports=exports,
+        doc=ast.get_docstring(tree, clean=False) or "",
         lists_exports="__all__" in names or "namespace" in computed,
     )
 

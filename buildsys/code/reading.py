@@ -39,9 +39,9 @@ class Code(msgspec.Struct, frozen=True, array_like=True):
     digest: of its syntax, without positions, docstrings and annotations that only reflection can see; those are in
     docs and notes, "" where there are none. reads: global names and chains whose value is used. writes: chains whose
     object may change, or be bound anew. calls: chains that are called; acts: those of them whose result is not used.
-    attributes: of whatever object, also those that a text may name. texts: dotted names and files in string constants.
-    imports: made when it runs. binds: global names. computed: what it does by names that are not in it (see COMPUTED).
-    note_reads: names in annotations.
+    attributes: of whatever object, also those that a text may name. texts: dotted names and files in string constants,
+    and "$NAME" for an environment variable. imports: made when it runs. binds: global names. computed: what it does by
+    names that are not in it (see COMPUTED). note_reads: names in annotations.
     """
 
     digest: Digest
@@ -220,6 +220,8 @@ class Reader:
             return
         if written:
             self._write_into(node.value)
+        elif _last(node.value) == "environ":
+            self._variable("getenv", None, [node.slice])
         self._open(node, ("value", "slice"))
 
     def _write_into(self, node: Any) -> None:
@@ -270,6 +272,7 @@ class Reader:
             if root:
                 self.acts.add(root)
         self._look_at_means(name, node, plain=func.__class__ is ast.Name)
+        self._variable(name, func, node.args)
         self._parts.append("Call(")
         self._stack += (")", node.keywords, node.args)
         if found and len(found) > 1:
@@ -288,6 +291,13 @@ class Reader:
             map(_is_text, node.args[_NAMES_AT.get(name, _NO_ARGUMENT)])
         ):
             self.computed.add("attribute")
+
+    def _variable(self, name: str, func: Any, arguments: list[ast.expr]) -> None:
+        """Note an environment variable that is looked up by a name that shows."""
+        of_environment = func.__class__ is ast.Attribute and name in ("get", "pop", "setdefault")
+        owner = func.value if of_environment else None
+        if (name == "getenv" or _last(owner) == "environ") and arguments and _is_text(arguments[0]):
+            self.texts.add(f"${arguments[0].value}")  # type: ignore[attr-defined]
 
     def _look_for_means(self) -> None:
         """Note what is done by names that tell of it wherever they stand."""
@@ -411,6 +421,16 @@ class Reader:
             self.bind(node.name)
         self._open(node, _FIELDS.get(node.__class__) or _learnt(node.__class__))
 
+    def _assigned(self, node: ast.Assign | ast.AugAssign) -> None:
+        """A docstring that becomes another is not looked at: whoever reads that one says so."""
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if "__doc__" not in self.attributes and any(_last(target) == "__doc__" for target in targets):
+            self._stack.append(_FORGET_DOC)
+        self._open(node, _FIELDS.get(node.__class__) or _learnt(node.__class__))
+
+    def _forget_doc(self, _: object) -> None:
+        self.attributes.discard("__doc__")
+
     # ------------------------------------------------------------ scopes within an expression
 
     def _lambda(self, node: ast.Lambda) -> None:
@@ -427,6 +447,11 @@ class Reader:
         self._stack += (")", self.scope, others, first.ifs, made, first.target, f"{first.is_async};", inner, first.iter)
 
 
+class _ForgetDoc:
+    """On the stack, after what is assigned to a docstring."""
+
+
+_FORGET_DOC: Final = _ForgetDoc()
 _FIELDS: Final[dict[type, tuple[str, ...]]] = {}
 _HANDLERS: Final[dict[type, Callable[[Reader, Any], None]]] = {
     ast.Name: Reader._name,
@@ -445,6 +470,9 @@ _HANDLERS: Final[dict[type, Callable[[Reader, Any], None]]] = {
     ast.ClassDef: Reader._class,
     ast.MatchAs: Reader._pattern,
     ast.MatchStar: Reader._pattern,
+    ast.Assign: Reader._assigned,
+    ast.AugAssign: Reader._assigned,
+    _ForgetDoc: Reader._forget_doc,
     ast.Lambda: Reader._lambda,
     ast.ListComp: Reader._comprehension,
     ast.SetComp: Reader._comprehension,
@@ -467,6 +495,11 @@ def _chain(node: ast.Attribute) -> tuple[list[str], ast.expr]:
         value = value.value
     names.reverse()
     return names, value
+
+
+def _last(node: Any) -> str:
+    """The last name of a chain."""
+    return str(getattr(node, "attr", None) or getattr(node, "id", ""))
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -127,6 +127,10 @@ class Resolver:
         self.folder = folder
         self.methods: dict[str, list[tuple[str, Function]]] = {}
         self._roams = roams
+        self._at: dict[str, Package] = {}
+        self._named_by: dict[tuple[str, int, str], list[Package]] = {}
+        self._run_by: dict[tuple[Alias, str], list[Package]] = {}
+        self._meant: dict[tuple[str, Chain], list[Meaning]] = {}
         self._sources: dict[str, Source] = {}
         self._elsewhere: dict[str, list[str]] | None = None if roams else {}
         self._homes: set[str] = set()
@@ -147,7 +151,13 @@ class Resolver:
 
     def packages(self, alias: Alias, path: str) -> list[Package]:
         """The modules that an import in a file runs, outermost first; none where they are not ours."""
-        found = self._packages(alias, path)
+        key = alias, path if alias.level else ""
+        if key not in self._run_by:
+            self._run_by[key] = self._run(alias, path)
+        return self._run_by[key]
+
+    def _run(self, alias: Alias, path: str) -> list[Package]:
+        found = list(self._packages(alias, path))
         if alias.attribute[:1] not in ("", "*"):
             holders = [one for one in found if one.stem.rpartition("/")[2] == found[-1].stem.rpartition("/")[2]]
             found += [sub for one in holders if (sub := self._package(join(one.stem, alias.attribute))).file]
@@ -155,6 +165,12 @@ class Resolver:
 
     def _packages(self, alias: Alias, path: str) -> list[Package]:
         """The same of the module that it names; a folder that may be a namespace is one."""
+        key = alias.module, alias.level, path if alias.level else ""
+        if key not in self._named_by:
+            self._named_by[key] = self._named(alias, path)
+        return self._named_by[key]
+
+    def _named(self, alias: Alias, path: str) -> list[Package]:
         if alias.level:
             base = path
             for _ in range(alias.level):
@@ -216,6 +232,11 @@ class Resolver:
 
     def _package(self, stem: str) -> Package:
         """A package wins over a module of the same name, as in Python."""
+        if stem not in self._at:
+            self._at[stem] = self._found(stem)
+        return self._at[stem]
+
+    def _found(self, stem: str) -> Package:
         for file in (f"{stem}/__init__.py", f"{stem}.py"):
             if self.tree.read(file) is not None:
                 return Package(stem, file)
@@ -231,12 +252,15 @@ class Resolver:
 
         imports: those made around it in functions, which come before the names of its module.
         """
+        if (path, chain) in self._meant and not imports:
+            return self._meant[path, chain]
         found: dict[Meaning, None] = {}
         own = [alias for alias in imports if alias.name == chain[0]]
         for alias in own:
             self._through(path, alias, chain[1:], found, set())
         if not own:
             self._name(path, chain[0], chain[1:], found, set())
+            self._meant[path, chain] = list(found)
         return list(found)
 
     def _name(

@@ -16,11 +16,12 @@ from buildsys.code.reach import Reach, reach, root_of
 from buildsys.code.reading import Code
 from buildsys.code.resolve import Resolver, Symbol, Tree
 from buildsys.code.units import Function, Unit
-from buildsys.code.walk import Walk, Where
+from buildsys.code.walk import Walk, Where, bodies
 from buildsys.digest import Digest, digest_bytes, digest_of
 from buildsys.errors import FAILED, BuildError, Place, nearest
 from buildsys.model import Trace
 
+_OWN_DOC: Final = ("__doc__",)
 _READS_DOCS: Final = {"__doc__", "getdoc", "getsource", "getsourcelines", "doctest", "help"}
 _READS_NOTES: Final = {
     *("__annotations__", "signature", "Signature", "get_type_hints", "get_annotations", "getfullargspec"),
@@ -63,6 +64,7 @@ class Slice:
     symbols: sorted by path and name.
     external: top-level names that it reads from outside the project, the standard library left out.
     preload: what importing the sources imports from outside, as "module" or "module:name": no first-party code runs.
+    variables: environment variables that it reads by names that show.
     """
 
     fingerprint: Digest
@@ -70,6 +72,7 @@ class Slice:
     symbols: tuple[Reached, ...]
     external: frozenset[str]
     preload: frozenset[str]
+    variables: frozenset[str] = frozenset()
 
 
 def slice_of(
@@ -166,15 +169,19 @@ def _slice(
     stdlib: Collection[str],
     gone: Sequence[str] = (),
 ) -> Slice:
-    symbols = sorted([*_Symbols(walk, resolver, found.texts).all(), *_files(walk.broken, found.texts)])
+    sources = dict(found.texts)
+    for path in (*walk.imported, *walk.broken):  # Some may be named by a text alone.
+        sources.setdefault(path, resolver.tree.read(path) or "")
+    symbols = sorted([*_Symbols(walk, resolver, sources).all(), *_files(walk.broken, sources)])
     symbols += [Reached(*_split(name), digest_of("gone")) for name in gone]
     facts = [[path.removeprefix(f"{resolver.folder}/"), name, digest] for path, name, digest, *_ in symbols]
     return Slice(
         fingerprint=digest_of("slice", script.rpartition("/")[2], function, facts),
-        sources=found.texts,
+        sources=sources,
         symbols=tuple(symbols),
         external=frozenset(map(root_of, walk.external)).difference(stdlib, ("", "__future__")),
         preload=frozenset(name for name in found.preload if root_of(name.partition(":")[0]) not in stdlib),
+        variables=frozenset(walk.variables),
     )
 
 
@@ -195,7 +202,7 @@ class _Symbols:
         self._walk = walk
         self._resolver = resolver
         self._texts = texts
-        read = walk.attributes | walk.names
+        read = walk.attributes | walk.names.difference(_OWN_DOC)
         self._docs = not read.isdisjoint(_READS_DOCS)
         self._notes = not read.isdisjoint(_READS_NOTES)
         self._text = not read.isdisjoint(_READS_TEXT)
@@ -236,12 +243,20 @@ class _Symbols:
         notes = self._notes or not piece.inert
         parts: list[object] = [self._code(piece.code, notes)]
         parts += [self._body(where.path, function, notes) for function in piece.functions]
+        if any(_OWN_DOC in code.reads for code in self._codes(where)):
+            parts += [self._resolver.source(where.path).module.doc, where.unit.code.docs]
         if self._text:
             lines = self._texts[where.path].splitlines()[piece.line - 1 : piece.end]
             parts.append(lines)
         if self._lines:
             parts.append(piece.line)
         return digest_of(*parts) if len(parts) > 1 or isinstance(parts[0], list) else piece.code.digest
+
+    def _codes(self, where: Where) -> Iterator[Code]:
+        """The code of a unit that runs."""
+        yield where.piece.code
+        for function in where.piece.functions:
+            yield from (body for name, body in bodies(function) if (where.path, name) in self._walk.bodies)
 
     def _code(self, code: Code, notes: bool) -> object:
         more = [code.docs if self._docs else "", code.notes if notes else ""]

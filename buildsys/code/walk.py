@@ -61,6 +61,7 @@ class Walk:
         self.attributes: set[str] = set()
         self.names: set[str] = set()
         self.external: set[str] = set()
+        self.variables: set[str] = set()
         self.effects: dict[Where, Effects] = {}
         self._named: set[Symbol] = set()
         self._waiting: list[Callable[[], None]] = []
@@ -316,7 +317,10 @@ class Walk:
 
     def _text(self, where: Where, text: str) -> None:
         """A dotted name in a text, which may be looked up by it: as a chain that begins with a module."""
-        if text.endswith(".py"):
+        if text.startswith("$"):
+            self.variables.add(text[1:])
+            return
+        if ".py" in text:
             return
         first, *rest = text.replace(":", ".").split(".")
         for n in range(len(rest), -1, -1):
@@ -348,7 +352,7 @@ class Walk:
 
     def _files_named(self, where: Where) -> None:
         """The files that a text of the unit names, as programs; any of the project where the name is computed."""
-        pieces = [where.piece.code, *(body for function in where.piece.functions for body in _bodies(function))]
+        pieces = [where.piece.code, *(body for function in where.piece.functions for _, body in bodies(function))]
         texts = [text for code in pieces for text in code.texts if ".py" in text]
         names = {word.rpartition("/")[2] for text in texts for word in text.replace('"', " ").replace("'", " ").split()}
         found = [path for path in self._resolver.tree.sources("") if path.rpartition("/")[2] in names]
@@ -374,7 +378,8 @@ class Walk:
         self.whole(path)
 
 
-def _bodies(function: Function) -> Iterator[Code]:
-    yield function.body
+def bodies(function: Function) -> Iterator[tuple[str, Code]]:
+    """The body of a function and of those within it, by name."""
+    yield function.name, function.body
     for inner in function.functions:
-        yield from _bodies(inner)
+        yield from bodies(inner)

@@ -35,11 +35,14 @@ def inventory() -> dict[str, object]:
     }
 
 
-def distributions() -> list[dict[str, object]]:
-    """All distributions, those of earlier folders first, as imports find them; what they hide left out."""
+def distributions(folders: list[str] | None = None) -> list[dict[str, object]]:
+    """All distributions, those of earlier folders first, as imports find them; what they hide left out.
+
+    folders: where to look, None for `sys.path`.
+    """
     found: list[dict[str, object]] = []
     seen: set[str] = set()
-    for one in metadata.distributions():
+    for one in metadata.distributions() if folders is None else metadata.distributions(path=folders):
         name = _field(one, "Name")
         if not name or name.lower() in seen:
             continue  # hidden by one of an earlier folder, or half removed

@@ -1,0 +1,150 @@
+"""The fingerprint of one function in a folder, for people and programs that ask for it without a project.
+
+Joins the slice with the folder's files, the installed distributions and the trace of a run. What it says is what
+decides whether a build would take an earlier result: the code in reach, or of a traced run that which it used; the
+versions of distributions, and what the run asked of the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from buildsys.code.parse import Broken
+from buildsys.code.slice import Slice, slice_of, used_of
+from buildsys.digest import Digest, digest_of
+from buildsys.errors import FAILED, BuildError, Place
+from buildsys.model import Discovered, Trace
+from buildsys.project import SourceTree, holds_distributions
+from buildsys.run.traced import Traced, run_entry
+from buildsys.state.discoveries import Discoveries
+from buildsys.state.distributions import Distributions
+from buildsys.state.files import Files
+from buildsys.state.inventory import distributions, environment
+from buildsys.state.looks import Looks
+
+_FORMAT: Final = 1
+_PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of a run: its code, what it asked for, by kind and name, and the scripts that its programs ran."""
+
+    trace: Trace
+    asked: tuple[tuple[str, str], ...]
+    scripts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """digest: equal means that nothing has changed that can decide the result. code: of the entry; used: of the run.
+
+    versions: of the distributions that the code reads. discovered: what the run asked for, as it is now.
+    """
+
+    digest: Digest
+    code: Slice
+    used: Slice | None
+    versions: Mapping[str, str]
+    discovered: tuple[Discovered, ...]
+
+    @property
+    def decides(self) -> Slice:
+        return self.used or self.code
+
+
+def fingerprint(root: Path, module: str, function: str, kept: Kept | None = None) -> Fingerprint:
+    """The fingerprint of `module:function` with `root` first on the path, in this environment.
+
+    Raises BuildError (exit 1) where the function is missing or a module in reach does not parse.
+    """
+    looks = Looks(root)
+    tree = SourceTree(looks)
+    script = _script(tree, module)
+    code = slice_of(script, function, tree, folder="")
+    used = used_of(script, function, tree, kept.trace, folder="") if kept else None
+    parts: list[object] = [_PYTHON, used.fingerprint if used else code.fingerprint]
+    if kept and kept.trace.unseen:
+        parts.append(code.fingerprint)  # What it did unseen may be anything that it can reach.
+    parts += [slice_of(path, "", tree).fingerprint for path in kept.scripts if tree.read(path)] if kept else []
+    versions = _versions(root, code.external)
+    asked = dict.fromkeys([*(("variable", name) for name in sorted(code.variables)), *(kept.asked if kept else ())])
+    answers = Discoveries(Files(root, {}, looks), looks, lambda path: False)
+    discovered = tuple(Discovered(kind, name, answers.value_now(kind, name)) for kind, name in asked)  # type: ignore[arg-type]
+    digest = digest_of(*parts, versions, [list(one) for one in discovered])
+    return Fingerprint(digest, code, used, versions, discovered)
+
+
+def run(root: Path, module: str, function: str) -> tuple[Kept, str]:
+    """Call the function under a trace; what is to be kept of it, and its error in one line, "" where it returned."""
+    _script(SourceTree(Looks(root)), module)
+    ended = run_entry(root, module, function, os.environ)
+    return _kept(root, ended.traced), ended.error
+
+
+def write(kept: Kept, file: Path) -> None:
+    """Keep it in a file, as JSON. Raises OSError."""
+    about = {
+        "format": _FORMAT,
+        "modules": sorted(kept.trace.modules),
+        "functions": sorted(kept.trace.functions),
+        "unseen": kept.trace.unseen,
+        "asked": kept.asked,
+        "scripts": kept.scripts,
+    }
+    file.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def read(file: Path) -> Kept:
+    """What was kept in a file. Raises BuildError where it is no trace."""
+    hint = f"make it anew: buildsys fingerprint DIR MODULE:FUNCTION --run --trace {file}"
+    try:
+        about: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if about["format"] != _FORMAT:
+            raise ValueError
+        trace = Trace(frozenset(about["modules"]), frozenset(about["functions"]), tuple(about["unseen"]))
+        return Kept(trace, tuple((kind, name) for kind, name in about["asked"]), tuple(about["scripts"]))
+    except FileNotFoundError:
+        raise BuildError(f"there is no trace {file}", hint=hint) from None
+    except (ValueError, KeyError, TypeError):
+        raise BuildError(f"{file} is no trace of a run", hint=hint) from None
+
+
+def _script(tree: SourceTree, module: str) -> str:
+    """The file of a dotted module."""
+    stem = module.replace(".", "/")
+    for path in (f"{stem}/__init__.py", f"{stem}.py"):
+        if tree.read(path) is not None:
+            return path
+    raise Broken(f"there is no module {module}: neither {stem}.py nor {stem}/__init__.py", exit_code=FAILED)
+
+
+def _kept(root: Path, traced: Traced) -> Kept:
+    paths = [(one.kind, one.path) for one in traced.touches if not one.own]
+    variables = [("variable", one.name) for one in traced.variables]
+    words = [word for command in traced.commands for word in command]
+    scripts = [word for word in dict.fromkeys(words) if word.endswith(".py") and (root / word).is_file()]
+    return Kept(traced.trace, tuple(dict.fromkeys([*paths, *variables])), tuple(scripts))
+
+
+def _versions(root: Path, names: Sequence[str] | frozenset[str]) -> dict[str, str]:
+    """Of the distributions that provide these names; those in folders below the root come last, as on the path."""
+    if not names:
+        return {}
+    vendored = [
+        str(entry) for entry in sorted(root.iterdir()) if entry.is_dir() and holds_distributions(os.listdir(entry))
+    ]
+    told = {"distributions": [*distributions(), *(distributions(vendored) if vendored else [])]}
+    return Distributions.told({**told, "environment": environment()}).versions(names)
+
+
+def place_of(error: BuildError, root: Path) -> Place | None:
+    """Where an error is, from the folder in which people are."""
+    place = error.place
+    return Place(os.path.join(root, place.path), place.line, place.column) if place else None
