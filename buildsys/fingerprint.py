@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, Final
 from buildsys.code.parse import Broken
 from buildsys.code.slice import Slice, slice_of, used_of
 from buildsys.digest import Digest, digest_of
-from buildsys.errors import FAILED, BuildError, Place
+from buildsys.errors import FAILED, BuildError
 from buildsys.model import Discovered, Trace
 from buildsys.project import SourceTree, holds_distributions
 from buildsys.run.traced import Traced, run_entry
@@ -73,10 +74,11 @@ def fingerprint(root: Path, module: str, function: str, kept: Kept | None = None
     if kept and kept.trace.unseen:
         parts.append(code.fingerprint)  # What it did unseen may be anything that it can reach.
     parts += [slice_of(path, "", tree).fingerprint for path in kept.scripts if tree.read(path)] if kept else []
-    versions = _versions(root, code.external)
-    asked = dict.fromkeys([*(("variable", name) for name in sorted(code.variables)), *(kept.asked if kept else ())])
-    answers = Discoveries(Files(root, {}, looks), looks, lambda path: False)
-    discovered = tuple(Discovered(kind, name, answers.value_now(kind, name)) for kind, name in asked)  # type: ignore[arg-type]
+    versions = _versions(root, (used or code).external)
+    asked = kept.asked if kept else [("variable", name) for name in sorted(code.variables)]
+    with tempfile.TemporaryDirectory() as clock:
+        answers = Discoveries(Files(root, {}, looks, Path(clock)), looks, lambda path: False)
+        discovered = tuple(Discovered(kind, name, answers.value_now(kind, name)) for kind, name in asked)  # type: ignore[arg-type]
     digest = digest_of(*parts, versions, [list(one) for one in discovered])
     return Fingerprint(digest, code, used, versions, discovered)
 
@@ -142,9 +144,3 @@ def _versions(root: Path, names: Sequence[str] | frozenset[str]) -> dict[str, st
     ]
     told = {"distributions": [*distributions(), *(distributions(vendored) if vendored else [])]}
     return Distributions.told({**told, "environment": environment()}).versions(names)
-
-
-def place_of(error: BuildError, root: Path) -> Place | None:
-    """Where an error is, from the folder in which people are."""
-    place = error.place
-    return Place(os.path.join(root, place.path), place.line, place.column) if place else None

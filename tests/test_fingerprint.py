@@ -97,7 +97,7 @@ def test_the_slice_is_told_by_its_symbols_and_the_way_to_each(folder: Path) -> N
 def test_all_of_it_can_be_had_as_json(folder: Path) -> None:
     told = json.loads(digest(folder, "--json"))
     assert told["digest"] == digest(folder).strip()
-    assert [one["name"] for one in told["code"]["symbols"]][:2] == ["loud", "quiet"]
+    assert [one[1] for one in told["code"]["symbols"]][:2] == ["loud", "quiet"]
 
 
 @pytest.mark.parametrize(

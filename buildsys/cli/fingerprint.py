@@ -40,7 +40,7 @@ from buildsys.terminal import Line, Span, show
 @click.option("--slice", "lists", is_flag=True, help="List the symbols, and the names by which each is reached.")
 @json_option("Print the digest, the symbols and all else that decides as JSON.")
 def command(folder: Path, entry: str, runs: bool, file: Path | None, lists: bool, as_json: bool) -> None:
-    """Print the fingerprint of a function: what can decide its result, but for its arguments."""
+    """Print what decides the result of a function, as a digest."""
     module, colon, function = entry.partition(":")
     if not (module and colon and function):
         raise click.UsageError(f"{entry} is no MODULE:FUNCTION, as in pkg.mod:main")

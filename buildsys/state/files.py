@@ -58,9 +58,13 @@ class Files:
     looks: told all that is looked at. n_read, n_stat: files read, and files asked for their stat so far.
     """
 
-    def __init__(self, root: Path, known: Mapping[str, Row], looks: Looks | None = None) -> None:
+    def __init__(
+        self, root: Path, known: Mapping[str, Row], looks: Looks | None = None, clock: Path | None = None
+    ) -> None:
+        """clock: a folder of ours on the same file system, the project's `.buildsys` where it is left out."""
         self.root = root
         self._looks = looks or Looks(root)
+        self._clock = clock or root / STATE
         self.n_read = 0
         self.n_stat = 0
         self._known = known
@@ -224,7 +228,7 @@ class Files:
         return found.newest_ns < self._clock_ns
 
     def _read_clock(self) -> int:
-        return clock_ns(self.root / STATE)
+        return clock_ns(self._clock)
 
 
 def _is_moved(before: Stat, after: Stat) -> bool:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from buildsys.cli.group import COMMANDS, buildsys
 from buildsys.cli.service import command as service
 
-OTHERS = ("init", "schema", "completion", "service")
+OTHERS = ("init", "schema", "completion", "service", "fingerprint")
 
 HEAVY = {"duckdb", "rich", "pyarrow", "torch", "transformers", "datasets", "openai", "aiohttp", "numpy", "msgspec"}
 
