@@ -30,6 +30,10 @@ from buildsys.state.inventory import distributions, environment
 from buildsys.state.looks import Looks
 
 _FORMAT: Final = 1
+_OF_THE_CALL: Final = frozenset(
+    "PYTHONHASHSEED PYTHONDONTWRITEBYTECODE PWD OLDPWD SHLVL _ COLUMNS LINES TERM PYTEST_CURRENT_TEST".split()
+)
+"""Variables that differ from call to call, and are not counted where a run handed on its whole environment."""
 _PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -79,6 +83,8 @@ def fingerprint(root: Path, module: str, function: str, kept: Kept | None = None
     with tempfile.TemporaryDirectory() as clock:
         answers = Discoveries(Files(root, {}, looks, Path(clock)), looks, lambda path: False)
         discovered = tuple(Discovered(kind, name, answers.value_now(kind, name)) for kind, name in asked)  # type: ignore[arg-type]
+    if kept and kept.trace.unseen:
+        parts.append({name: value for name, value in os.environ.items() if name not in _OF_THE_CALL})
     digest = digest_of(*parts, versions, [list(one) for one in discovered])
     return Fingerprint(digest, code, used, versions, discovered)
 

@@ -124,6 +124,7 @@ class Reader:
         self.imports: list[Alias] = []
         self.binds: dict[str, None] = {}
         self.computed: set[str] = set()
+        self.yields = False
 
     def read(self, nodes: Iterable[ast.AST]) -> Code:
         self._walk([*nodes])
@@ -335,8 +336,11 @@ class Reader:
         elif _FILE.search(value):
             self.computed.add("file")
             self.texts.add(value)
-        elif value[:1] not in ". " and all(part.isidentifier() for part in value.replace(":", ".").split(".")):
-            self.texts.add(value)
+        elif value[:1] not in ". ":
+            parts = value.replace(":", ".").split(".")
+            if all(part.isidentifier() for part in parts):
+                self.texts.add(value)
+                self.attributes.update(parts)
 
     # ------------------------------------------------------------ statements
 
@@ -426,7 +430,13 @@ class Reader:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if "__doc__" not in self.attributes and any(_last(target) == "__doc__" for target in targets):
             self._stack.append(_FORGET_DOC)
+        if isinstance(node, ast.AugAssign) and (changed := self._global(node.target)):
+            self.writes.add(changed)  # `x += [1]` changes a list, whatever else is called so.
         self._open(node, _FIELDS.get(node.__class__) or _learnt(node.__class__))
+
+    def _yield(self, node: ast.Yield | ast.YieldFrom) -> None:
+        self.yields = True
+        self._open(node, ("value",))
 
     def _forget_doc(self, _: object) -> None:
         self.attributes.discard("__doc__")
@@ -472,6 +482,8 @@ _HANDLERS: Final[dict[type, Callable[[Reader, Any], None]]] = {
     ast.MatchStar: Reader._pattern,
     ast.Assign: Reader._assigned,
     ast.AugAssign: Reader._assigned,
+    ast.Yield: Reader._yield,
+    ast.YieldFrom: Reader._yield,
     _ForgetDoc: Reader._forget_doc,
     ast.Lambda: Reader._lambda,
     ast.ListComp: Reader._comprehension,

@@ -16,7 +16,7 @@ from buildsys.code.reach import Reach, reach, root_of
 from buildsys.code.reading import Code
 from buildsys.code.resolve import Resolver, Symbol, Tree
 from buildsys.code.units import Function, Unit
-from buildsys.code.walk import Walk, Where, bodies
+from buildsys.code.walk import Gate, Walk, Where, bodies
 from buildsys.digest import Digest, digest_bytes, digest_of
 from buildsys.errors import FAILED, BuildError, Place, nearest
 from buildsys.model import Trace
@@ -34,6 +34,11 @@ _READS_LINES: Final = {
     *("format_exception", "format_tb", "walk_tb", "walk_stack", "TracebackException", "StackSummary"),
 }
 
+_READS_CODE: Final = {
+    *("__code__", "__closure__", "getclosurevars", "co_consts", "co_code", "co_names", "co_varnames", "dis", "marshal"),
+    *("cloudpickle", "dill", "getsource", "getsourcelines"),
+}
+"""What sees the bodies of functions that do not run."""
 _LONGEST_WAY: Final = 100
 
 
@@ -111,7 +116,16 @@ def used_of(
     Raises as `slice_of` does.
     """
     found, resolver = _reached(script, function, tree, folder)
-    walk = Walk(resolver, lambda path, name: f"{path}:{name}" in trace.functions, everything=False)
+    walk, gone = _walk_used(script, function, resolver, trace, lambda path, name: f"{path}:{name}" in trace.functions)
+    if not _READS_CODE.isdisjoint(walk.attributes | walk.names):
+        walk, gone = _walk_used(script, function, resolver, trace, lambda path, name: True)
+    return _slice(script, function, found, resolver, walk, stdlib, gone)
+
+
+def _walk_used(script: str, function: str, resolver: Resolver, trace: Trace, gate: Gate) -> tuple[Walk, list[str]]:
+    """The walk from all that ran, and what of that is no more."""
+    tree = resolver.tree
+    walk = Walk(resolver, gate, everything=False)
     walk.run(script, main=not function)
     if function:
         walk.name(script, function)
@@ -127,7 +141,7 @@ def used_of(
         if tree.read(path) is None or not walk.function(path, name):
             gone.append(ran)
     walk.finish()
-    return _slice(script, function, found, resolver, walk, stdlib, gone)
+    return walk, gone
 
 
 def merge(slices: Sequence[Slice]) -> Slice:
@@ -217,6 +231,12 @@ class _Symbols:
             wheres.sort(key=lambda where: order[id(where.piece)])
             yield from self._of_module(path, wheres)
         yield from self._order_of_imports()
+        for path in self._walk.imported:
+            if Symbol(path, "__doc__") in self._walk.observed:
+                yield Reached(path, "__doc__", digest_of(self._resolver.source(path).module.doc))
+        for path in self._walk.listed:
+            names = [unit.code.binds for unit in self._resolver.source(path).module.units]
+            yield Reached(path, "order of names", digest_of([list(some) for some in names if some]))
 
     def _pieces(self, path: str) -> Iterator[Unit]:
         for unit in self._resolver.source(path).module.units:
@@ -264,7 +284,7 @@ class _Symbols:
 
     def _body(self, path: str, function: Function, notes: bool) -> object:
         if (path, function.name) not in self._walk.bodies:
-            return None
+            return "yields" if function.yields else None
         return [
             self._code(function.body, notes),
             *filter(None, (self._body(path, inner, notes) for inner in function.functions)),

@@ -32,12 +32,16 @@ Kind = Literal["def", "class", "import", "main", "other"]
 
 
 class Function(msgspec.Struct, frozen=True, array_like=True, eq=False):
-    """A function's body, and the functions defined in it. name: as `functions` gives it."""
+    """A function's body, and the functions defined in it. name: as `functions` gives it.
+
+    yields: calling it only makes a generator.
+    """
 
     name: str
     line: int
     body: Code
     functions: tuple[Function, ...] = ()
+    yields: bool = False
 
 
 class Unit(msgspec.Struct, frozen=True, array_like=True, eq=False):
@@ -157,7 +161,7 @@ class _Parting:
             body = inner.read(node.body)
             if imports:
                 body = msgspec.structs.replace(body, imports=(*body.imports, *imports))
-            found.append(Function(numbered, _start(node), body, self._functions(inner, body.imports)))
+            found.append(Function(numbered, _start(node), body, self._functions(inner, body.imports), inner.yields))
         return tuple(found)
 
     def _shown(self, node: ast.stmt, code: Code, scope: Scope) -> str:

@@ -43,8 +43,9 @@ class Walk:
 
     included: units, by how they were reached: what reached them, None for a root. bodies: functions gone into.
     imported: the modules that run, in the order in which they are imported. broken: files that may be and do not parse.
-    observed: names whose objects are looked at. attributes, names: read of any object, and of any module.
-    external: what is read from outside, as it is imported. effects: of the units that have some.
+    observed: names whose objects are looked at. attributes, names: read of any object, and of any module. listed:
+    modules whose names something may go through. external: what is read from outside, as it is imported. variables: of
+    the environment, as far as they show. effects: of the units that have some.
     """
 
     def __init__(self, resolver: Resolver, gate: Gate, *, everything: bool) -> None:
@@ -62,6 +63,7 @@ class Walk:
         self.names: set[str] = set()
         self.external: set[str] = set()
         self.variables: set[str] = set()
+        self.listed: set[str] = set()
         self.effects: dict[Where, Effects] = {}
         self._named: set[Symbol] = set()
         self._waiting: list[Callable[[], None]] = []
@@ -69,6 +71,7 @@ class Walk:
         self._by_attribute: dict[str, list[Callable[[], None]]] = {}
         self._any_attribute = False
         self._open: set[str] = set()
+        self._loose: set[str] = set()
         self._classes: list[Where] = []
         self._mains: set[str] = set()
         self._judged: dict[Symbol, bool] = {}
@@ -117,6 +120,9 @@ class Walk:
 
     def loose(self, path: str) -> None:
         """A module that was imported by a computed name: what it binds is reached as attributes are."""
+        if path in self._loose:
+            return
+        self._loose.add(path)
         self._import(path)
         for unit in self._units(path):
             for name in unit.code.binds:
@@ -209,7 +215,8 @@ class Walk:
             inner = Where(where.path, where.unit, member)
             names = member.code.binds
             special = not names or any(name.startswith("__") and name.endswith("__") for name in names)
-            if open_base or special or not member.inert or self._any_attribute:
+            acts = member.kind == "other" and (member.code.acts or member.code.computed or member.code.writes)
+            if open_base or special or acts or not member.inert or self._any_attribute:
                 self._include(inner, where)
             for name in names:
                 self._wait_for(name, partial(self._include, inner, where))
@@ -269,6 +276,11 @@ class Walk:
             self._chain(where, chain, imports, observed=False)
         for text in code.texts:
             self._text(where, text)
+        for alias in code.imports:
+            if alias.attribute == "*module":  # What is done with it does not show: as of any object.
+                for package in self._resolver.packages(alias, where.path):
+                    if package.file:
+                        self.loose(package.file)
         for name in code.computed:
             self._computed(where, name)
 
@@ -335,6 +347,7 @@ class Walk:
 
     def _computed(self, where: Where, what: str) -> None:
         if what == "namespace":
+            self.listed.add(where.path)
             self.whole(where.path)
         elif what == "attribute" and not self._any_attribute:
             self._any_attribute = True
