@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from buildsys.code.parse import Broken
-from buildsys.code.slice import Slice, merge, slice_of
+from buildsys.code.slice import Slice, merge
 from buildsys.commands import command_values, scripts_of
 from buildsys.digest import Digest, Hasher, digest_of
 from buildsys.errors import BuildError, Place
@@ -176,12 +176,12 @@ class Preparer:
         if not self._project.looks.is_file(rule.script):
             raise BuildError(f"[rule.{rule.name}] names a script that is missing: {rule.script}", place=rule.place)
         installed = self.installed(rule.python)
-        return slice_of(rule.script, rule.function, installed.sources, installed.stdlib)
+        return installed.slicer.slice(rule.script, rule.function)
 
     def _command_code(
         self, command: str, values: Mapping[str, str | Sequence[str]], place: Place, python: str = ""
     ) -> Slice | None:
         installed = self.installed(python)
         scripts = scripts_of(command, values, self._project.looks, place, installed.sources.elsewhere)
-        slices = [slice_of(script, "", installed.sources, installed.stdlib) for script in scripts]
+        slices = [installed.slicer.slice(script, "") for script in scripts]
         return merge(slices) if slices else None

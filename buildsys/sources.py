@@ -15,6 +15,7 @@ from buildsys.digest import Digest
 from buildsys.errors import BuildError, nearest
 from buildsys.model import Rule
 from buildsys.project import Project, SourceTree
+from buildsys.slicing import Parsed, Slicer
 from buildsys.spec.graph import Graph
 from buildsys.state.content import digest_stream
 from buildsys.state.distributions import ABSENT, Distributions
@@ -44,6 +45,11 @@ class Installed:
     @cached_property
     def sources(self) -> Sources:
         return Sources(self._project.tree, self._graph, self)
+
+    @cached_property
+    def slicer(self) -> Slicer:
+        cache = self._project.state / "cache"
+        return Slicer(self.sources, cache, Parsed(cache), self.stdlib)
 
     def versions(self, rule: Rule, code: Slice | None) -> tuple[dict[str, str], dict[str, str]]:
         """Distribution -> version of those that are in a rule's keys, and of the others that its code may run.

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from buildsys.code.reading import Alias, Code
+from buildsys.code.reading import Code
 from buildsys.code.resolve import Outside, Resolver, Symbol
+from buildsys.code.scopes import Alias
 from buildsys.code.units import Function, Unit
 
 

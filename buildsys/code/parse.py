@@ -12,7 +12,8 @@ from contextlib import suppress
 
 import msgspec
 
-from buildsys.code.reading import Alias, Code
+from buildsys.code.reading import Code
+from buildsys.code.scopes import Alias
 from buildsys.code.units import Function, Unit, units_of
 from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import FAILED, BuildError, Place, excerpt_of

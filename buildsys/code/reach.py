@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from buildsys.code.parse import Broken, Module
-from buildsys.code.reading import ROAMING, Alias
+from buildsys.code.reading import ROAMING
 from buildsys.code.resolve import Resolver, Tree, join
+from buildsys.code.scopes import Alias
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,11 @@ class Reach:
     roams: bool
 
 
-def reach(script: str, tree: Tree, folder: str | None = None) -> Reach | None:
+def reach(script: str, resolver: Resolver) -> Reach | None:
     """The import closure of a script; None where the script is missing. Raises Broken where a module in it is."""
-    if tree.read(script) is None:
+    if resolver.tree.read(script) is None:
         return None
-    found = _Closure(Resolver(tree, script.rpartition("/")[0] if folder is None else folder), tree)
+    found = _Closure(resolver)
     found.follow(script)
     roams = any(module.computed & ROAMING for module in found.modules.values())
     preload = found.preload
@@ -49,9 +50,9 @@ def reach(script: str, tree: Tree, folder: str | None = None) -> Reach | None:
 
 
 class _Closure:
-    def __init__(self, resolver: Resolver, tree: Tree) -> None:
+    def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._tree = tree
+        self._tree = resolver.tree
         self.modules: dict[str, Module] = {}
         self.texts: dict[str, str] = {}
         self.broken: list[str] = []

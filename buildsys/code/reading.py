@@ -9,28 +9,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from buildsys.code.functions import Function
+from buildsys.code.scopes import Alias, Scope, aliases, fields_of, parameters
 from buildsys.digest import Digest, digest_bytes
 
 Chain = tuple[str, ...]
 """A name and the attributes that follow it, as written: `a.b.c` is ("a", "b", "c")."""
 Definition = Function | ast.ClassDef
-
-
-class Alias(NamedTuple):
-    """A name that an import binds: `from ..module import attribute as name` (level 2); attribute "" for a module.
-
-    name: "" for a star import. Of a plain `import a.b` the name is a, and what is bound is the first of the chain.
-    """
-
-    name: str
-    module: str
-    attribute: str = ""
-    level: int = 0
 
 
 class Code(msgspec.Struct, frozen=True, array_like=True):
@@ -88,21 +77,7 @@ INERT: Final = frozenset(
     "asynccontextmanager overload override final setter getter deleter total_ordering no_grad inference_mode".split()
 )
 """Decorators that only describe what they decorate, by their last names."""
-_DROPPED: Final = {"ctx", "type_comment", "kind", "type_ignores"}
 _LONGEST_NAME: Final = 200
-
-
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return tuple(name for name in kind._fields if name not in _DROPPED)
-
-
-class Scope(NamedTuple):
-    """local: names that are not global here. binds: whether a name that is bound here is bound in the module."""
-
-    local: frozenset[str]
-    binds: bool
-    within: str
-    in_class: bool = False
 
 
 class Reader:
@@ -166,7 +141,7 @@ class Reader:
             elif (handle := _HANDLERS.get(kind)) is not None:
                 handle(self, node)
             elif isinstance(node, ast.AST):
-                self._open(node, _FIELDS.get(kind) or _learnt(kind))
+                self._open(node, fields_of(kind))
             elif kind is Scope:
                 self.scope = node
             else:
@@ -382,7 +357,7 @@ class Reader:
             name = alias.name
             if name and self.scope.binds and name not in self.scope.local:
                 self.binds[name] = None
-        self._open(node, _FIELDS.get(node.__class__) or _learnt(node.__class__))
+        self._open(node, fields_of(node.__class__))
 
     def _definition(self, node: Function) -> None:
         """What runs when a function is defined; its body is another piece."""
@@ -423,7 +398,7 @@ class Reader:
     def _pattern(self, node: ast.MatchAs | ast.MatchStar) -> None:
         if node.name:
             self.bind(node.name)
-        self._open(node, _FIELDS.get(node.__class__) or _learnt(node.__class__))
+        self._open(node, fields_of(node.__class__))
 
     def _assigned(self, node: ast.Assign | ast.AugAssign) -> None:
         """A docstring that becomes another is not looked at: whoever reads that one says so."""
@@ -432,7 +407,7 @@ class Reader:
             self._stack.append(_FORGET_DOC)
         if isinstance(node, ast.AugAssign) and (changed := self._global(node.target)):
             self.writes.add(changed)  # `x += [1]` changes a list, whatever else is called so.
-        self._open(node, _FIELDS.get(node.__class__) or _learnt(node.__class__))
+        self._open(node, fields_of(node.__class__))
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> None:
         self.yields = True
@@ -444,7 +419,7 @@ class Reader:
     # ------------------------------------------------------------ scopes within an expression
 
     def _lambda(self, node: ast.Lambda) -> None:
-        inner = self.scope._replace(local=self.scope.local.union(_parameters(node.args)))
+        inner = self.scope._replace(local=self.scope.local.union(parameters(node.args)))
         self._parts.append("Lambda(")
         self._stack += (")", self.scope, node.body, inner, node.args)
 
@@ -462,7 +437,6 @@ class _ForgetDoc:
 
 
 _FORGET_DOC: Final = _ForgetDoc()
-_FIELDS: Final[dict[type, tuple[str, ...]]] = {}
 _HANDLERS: Final[dict[type, Callable[[Reader, Any], None]]] = {
     ast.Name: Reader._name,
     ast.Attribute: Reader._attribute,
@@ -493,11 +467,6 @@ _HANDLERS: Final[dict[type, Callable[[Reader, Any], None]]] = {
 }
 
 
-def _learnt(kind: type[ast.AST]) -> tuple[str, ...]:
-    _FIELDS[kind] = _fields(kind)
-    return _FIELDS[kind]
-
-
 def _chain(node: ast.Attribute) -> tuple[list[str], ast.expr]:
     """The attributes of `x.a.b`, and x."""
     names = []
@@ -518,19 +487,6 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant)
 
 
-def aliases(node: ast.Import | ast.ImportFrom) -> list[Alias]:
-    """What an import statement binds, in its order."""
-    if isinstance(node, ast.Import):
-        return [
-            Alias(one.asname, one.name) if one.asname else Alias(one.name.partition(".")[0], one.name, "*chain")
-            for one in node.names
-        ]
-    module = node.module or ""
-    return [
-        Alias("" if one.name == "*" else one.asname or one.name, module, one.name, node.level) for one in node.names
-    ]
-
-
 def means_of(alias: Alias) -> set[str]:
     """What an import gives a name to that does things by computed names, where calls of it do not show."""
     means = set()
@@ -543,69 +499,3 @@ def means_of(alias: Alias) -> set[str]:
     if alias.module == "sys" and alias.attribute == "modules":
         means.add("namespace")
     return means
-
-
-# ---------------------------------------------------------------- what a function binds for itself
-
-MODULE: Final = Scope(frozenset(), True, "")
-
-
-def class_scope(name: str) -> Scope:
-    """The body of a class at the top of its module: what it binds are members."""
-    return Scope(frozenset(), False, f"{name}.", True)
-
-
-def body_scope(node: Function, name: str, outer: Scope) -> Scope:
-    """The scope of a function's body. Names that it imports are kept: they are resolved where they are read."""
-    bound, declared, imported = _bound(node.body)
-    local = outer.local.union(_parameters(node.args), bound)
-    return Scope(frozenset(local - declared - imported), bool(declared), f"{name.partition('#')[0]}.")
-
-
-def _bound(body: list[ast.stmt]) -> tuple[set[str], set[str], set[str]]:
-    """Names that a function's body binds, those that it declares global, and those that it imports."""
-    bound: set[str] = set()
-    declared: set[str] = set()
-    imported: set[str] = set()
-    waiting: list[Any] = [*body]
-    while waiting:
-        node: Any = waiting.pop()
-        kind: Any = node.__class__
-        if kind is list:
-            waiting += node
-        elif kind is ast.Name:
-            if node.ctx.__class__ is not ast.Load:
-                bound.add(node.id)
-        elif kind in _LEAVES or not hasattr(node, "_fields"):
-            continue
-        elif kind is ast.FunctionDef or kind is ast.AsyncFunctionDef or kind is ast.ClassDef:
-            bound.add(node.name)
-        elif kind is ast.Global:
-            declared.update(node.names)
-        elif kind is ast.Import or kind is ast.ImportFrom:
-            imported.update(alias.name for alias in aliases(node) if alias.name)
-        elif kind in _COMPREHENSIONS:
-            # Only what `:=` binds in it is the function's.
-            bound.update(
-                inner.target.id
-                for inner in ast.walk(node)
-                if inner.__class__ is ast.NamedExpr and isinstance(inner.target, ast.Name)
-            )
-        else:
-            name = getattr(node, "name", None) or getattr(node, "rest", None)
-            if name.__class__ is str:  # `except ... as name`, and what a pattern captures
-                bound.add(name)
-            for field in _FIELDS.get(kind) or _learnt(kind):
-                value = getattr(node, field, None)
-                if value.__class__ is list or isinstance(value, ast.AST):
-                    waiting.append(value)
-    return bound, declared, imported
-
-
-_LEAVES: Final = {ast.Constant, ast.Lambda, ast.Pass, ast.Break, ast.Continue, ast.Nonlocal}
-_COMPREHENSIONS: Final = {ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp}
-
-
-def _parameters(args: ast.arguments) -> list[str]:
-    named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
-    return [one.arg for one in (*named, *filter(None, (args.vararg, args.kwarg)))]

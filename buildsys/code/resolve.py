@@ -6,16 +6,17 @@ time, where the script's folder is `sys.path[0]`. All bindings of a name count: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from buildsys.code.parse import Module, parse
-from buildsys.code.reading import Alias, Chain
+from buildsys.code.reading import Chain
+from buildsys.code.scopes import Alias
 from buildsys.code.units import Function, Unit
 
-parse_once = lru_cache(4096)(parse)
-"""Equal texts are parsed once in a process."""
+Parse = Callable[[str, str], Module]
+"""Path and text -> what it is; raises Broken."""
 
 
 class Tree(Protocol):
@@ -121,12 +122,13 @@ def _declared(function: Function) -> Iterator[str]:
 class Resolver:
     """Finds what names mean, for code that runs with one folder as `sys.path[0]`. Each file is parsed once."""
 
-    def __init__(self, tree: Tree, folder: str, roams: bool = False) -> None:
+    def __init__(self, tree: Tree, folder: str, roams: bool = False, parse: Parse = parse) -> None:
         """roams: code may be imported from any folder of the project. methods: of all files seen so far, by name."""
         self.tree = tree
         self.folder = folder
         self.methods: dict[str, list[tuple[str, Function]]] = {}
         self._roams = roams
+        self._parse = parse
         self._at: dict[str, Package] = {}
         self._named_by: dict[tuple[str, int, str], list[Package]] = {}
         self._run_by: dict[tuple[Alias, str], list[Package]] = {}
@@ -140,7 +142,7 @@ class Resolver:
         if path not in self._sources:
             text = self.tree.read(path)
             assert text is not None
-            self._sources[path] = Source(path, parse_once(path, text))
+            self._sources[path] = Source(path, self._parse(path, text))
             for unit in self._sources[path].module.units:
                 for member in unit.members:
                     for name in member.code.binds if member.functions else ():

@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from buildsys.code.parse import Broken
+from buildsys.code.parse import Broken, parse
 from buildsys.code.reach import Reach, reach, root_of
 from buildsys.code.reading import Code
-from buildsys.code.resolve import Resolver, Symbol, Tree
+from buildsys.code.resolve import Parse, Resolver, Symbol, Tree
 from buildsys.code.units import Function, Unit
 from buildsys.code.walk import Gate, Walk, Where, bodies
 from buildsys.digest import Digest, digest_bytes, digest_of
@@ -60,6 +61,10 @@ class Reached(NamedTuple):
         return f"{self.path}:{self.line}" if self.line else self.path
 
 
+parse_once: Final[Parse] = lru_cache(4096)(parse)
+"""Equal texts are parsed once in a process."""
+
+
 @dataclass(frozen=True)
 class Slice:
     """The code that an action can reach, or has used.
@@ -86,6 +91,7 @@ def slice_of(
     tree: Tree,
     stdlib: Collection[str] = sys.stdlib_module_names,
     folder: str | None = None,
+    parse: Parse = parse_once,
 ) -> Slice:
     """The slice of `script::function`; with function "" that of the script run as a program.
 
@@ -94,7 +100,7 @@ def slice_of(
     Raises Broken where a module in reach does not parse or does not define the function, and BuildError where the
     script is missing.
     """
-    found, resolver = _reached(script, function, tree, folder)
+    found, resolver = _reached(script, function, tree, folder, parse)
     walk = Walk(resolver, lambda path, name: True, everything=True)
     walk.run(script, main=not function)
     if function:
@@ -110,12 +116,13 @@ def used_of(
     trace: Trace,
     stdlib: Collection[str] = sys.stdlib_module_names,
     folder: str | None = None,
+    parse: Parse = parse_once,
 ) -> Slice:
     """What of the code the traced run has used, as the sources have it now: equal fingerprints mean an equal run.
 
     Raises as `slice_of` does.
     """
-    found, resolver = _reached(script, function, tree, folder)
+    found, resolver = _reached(script, function, tree, folder, parse)
     walk, gone = _walk_used(script, function, resolver, trace, lambda path, name: f"{path}:{name}" in trace.functions)
     if not _READS_CODE.isdisjoint(walk.attributes | walk.names):
         walk, gone = _walk_used(script, function, resolver, trace, lambda path, name: True)
@@ -157,9 +164,9 @@ def merge(slices: Sequence[Slice]) -> Slice:
     )
 
 
-def _reached(script: str, function: str, tree: Tree, folder: str | None) -> tuple[Reach, Resolver]:
-    folder = script.rpartition("/")[0] if folder is None else folder
-    found = reach(script, tree, folder)
+def _reached(script: str, function: str, tree: Tree, folder: str | None, parse: Parse) -> tuple[Reach, Resolver]:
+    resolver = Resolver(tree, script.rpartition("/")[0] if folder is None else folder, parse=parse)
+    found = reach(script, resolver)
     if found is None:
         raise BuildError(f"there is no script {script}", place=Place(script))
     entry = found.modules[script]
@@ -171,7 +178,7 @@ def _reached(script: str, function: str, tree: Tree, folder: str | None) -> tupl
             hint=nearest(function, sorted(entry.defines)),
             exit_code=FAILED,
         )
-    return found, Resolver(tree, folder, roams=found.roams)
+    return found, resolver if not found.roams else Resolver(tree, resolver.folder, roams=True, parse=parse)
 
 
 def _slice(

@@ -13,19 +13,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from buildsys.code.reading import (
-    INERT,
-    MODULE,
-    Alias,
-    Chain,
-    Code,
-    Reader,
-    Scope,
-    aliases,
-    body_scope,
-    class_scope,
-    means_of,
-)
+from buildsys.code.reading import INERT, Chain, Code, Reader, means_of
+from buildsys.code.scopes import MODULE, Alias, Scope, aliases, body_scope, class_scope
 from buildsys.digest import digest_bytes
 
 Kind = Literal["def", "class", "import", "main", "other"]

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 from buildsys.code.effects import NONE, Effects, EffectsOf
 from buildsys.code.parse import Broken
-from buildsys.code.reading import Alias, Chain, Code
+from buildsys.code.reading import Chain, Code
 from buildsys.code.resolve import Outside, Package, Resolver, Symbol
+from buildsys.code.scopes import Alias
 from buildsys.code.units import Function, Unit
 
 Gate = Callable[[str, str], bool]

@@ -7,15 +7,14 @@ import sys
 import pytest
 
 from buildsys.code.parse import Broken, parse
-from buildsys.code.reach import reach
 from buildsys.code.slice import slice_of
-from tests.code.texts import SCRIPT, Texts, texts
+from tests.code.texts import SCRIPT, Texts, reach_of, texts
 
 
 def taken(script: str, beside: dict[str, str]) -> str:
     """The files in reach but the script, relative to its folder; `lib/x.py` lies beside the folder."""
     tree = Texts({**texts(script, beside), "lib/x.py": "import y\n", "lib/y.py": "", "setup.py": "("})
-    found = reach(SCRIPT, tree)
+    found = reach_of(SCRIPT, tree)
     assert found is not None
     return " ".join(sorted(path.removeprefix("scripts/") for path in found.texts if path != SCRIPT))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from buildsys.code.parse import Broken, Module, parse
-from buildsys.code.reading import Alias
+from buildsys.code.scopes import Alias
 from buildsys.code.units import Function, Unit
 from buildsys.errors import FAILED, Place
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from buildsys.code.parse import Broken
-from buildsys.code.reach import Reach, reach
-from tests.code.texts import FOLDER, SCRIPT, Texts, texts
+from buildsys.code.reach import Reach
+from tests.code.texts import FOLDER, SCRIPT, Texts, reach_of, texts
 
 BROKEN = "try:\n"
 PKG = "pkg/__init__.py"
@@ -16,7 +16,7 @@ SUB = "pkg/sub/__init__.py"
 
 
 def reached(script: str, beside: str | Mapping[str, str] = "") -> Reach:
-    found = reach(SCRIPT, texts(script, beside))
+    found = reach_of(SCRIPT, texts(script, beside))
     assert found is not None
     return found
 
@@ -82,14 +82,14 @@ def test_a_module_beside_the_script_wins_over_an_installed_one() -> None:
 
 def test_modules_are_named_from_the_script_s_folder_alone() -> None:
     tree = Texts({"deep/scripts/one.py": "import a\nimport deep.b", "a.py": "", "deep/a.py": "", "deep/b.py": ""})
-    found = reach("deep/scripts/one.py", tree)
+    found = reach_of("deep/scripts/one.py", tree)
     assert found is not None
     assert set(found.modules) == {"deep/scripts/one.py"}
     assert found.external == {"a", "deep"}
 
 
 def test_a_script_in_the_project_s_folder_reaches_what_is_beside_it() -> None:
-    found = reach("one.py", texts("import a\nfrom pkg import x", f"a.py {PKG} pkg/x.py", folder=""))
+    found = reach_of("one.py", texts("import a\nfrom pkg import x", f"a.py {PKG} pkg/x.py", folder=""))
     assert found is not None
     assert set(found.modules) == {"one.py", "a.py", PKG, "pkg/x.py"}
 
@@ -215,7 +215,7 @@ def test_a_computed_import_widens_to_the_script_s_folder_alone() -> None:
     tree = Texts(
         {SCRIPT: "import importlib\nimportlib.import_module(x)", "scripts/a.py": "", "b.py": "", "scripts2/c.py": ""}
     )
-    found = reach(SCRIPT, tree)
+    found = reach_of(SCRIPT, tree)
     assert found is not None
     assert set(found.modules) == {SCRIPT, "scripts/a.py"}
 
@@ -255,7 +255,7 @@ def test_a_broken_module_that_a_computed_import_may_name_counts_by_its_text() ->
 
 
 def test_a_missing_script_has_no_reach() -> None:
-    assert reach("scripts/two.py", texts("")) is None
+    assert reach_of("scripts/two.py", texts("")) is None
 
 
 def test_the_texts_are_those_of_all_that_is_in_reach() -> None:
@@ -300,7 +300,7 @@ LIB = "<lib>/lib/__init__.py"
 def reached_with(script: str, elsewhere: Mapping[str, str], beside: str = "", needs: Sequence[str] = ()) -> Reach:
     tree = Texts(texts(script, beside) | elsewhere)
     tree.needs = {"outside": needs}
-    found = reach(SCRIPT, tree)
+    found = reach_of(SCRIPT, tree)
     assert found is not None
     return found
 

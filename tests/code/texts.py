@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from buildsys.code.reach import Reach, reach
+from buildsys.code.resolve import Resolver
+
 FOLDER = "scripts"
 SCRIPT = f"{FOLDER}/one.py"
 
@@ -33,3 +36,8 @@ def texts(script: str, beside: str | Mapping[str, str] = "", *, folder: str = FO
     files = dict.fromkeys(beside.split(), "") if isinstance(beside, str) else beside
     prefix = f"{folder}/" if folder else ""
     return Texts({f"{prefix}{name}": text for name, text in {"one.py": script, **files}.items()})
+
+
+def reach_of(script: str, tree: Texts) -> Reach | None:
+    """What a script can import, where its folder is the first place to look."""
+    return reach(script, Resolver(tree, script.rpartition("/")[0]))

@@ -1,0 +1,162 @@
+"""Slices of scripts, made anew only where something has changed that they were made of.
+
+Joins the pure slices with a cache on disk. A slice is made of what its tree answers: texts, names of files, and that
+there is nothing; so it is kept beside these answers, and holds while the tree gives them again. Knows no rule.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from buildsys import __version__, code
+from buildsys.code.parse import Module, parse
+from buildsys.code.resolve import Parse, Tree
+from buildsys.code.slice import Reached, Slice, slice_of
+from buildsys.digest import Digest, digest_bytes, digest_of
+from buildsys.state.disk import write_whole
+
+_ABSENT: Final = ""
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """A slice without its texts. asked: question, about what, and the digest of the answer."""
+
+    maker: Digest
+    asked: tuple[tuple[str, str, str], ...]
+    fingerprint: Digest
+    sources: tuple[str, ...]
+    symbols: tuple[Reached, ...]
+    external: tuple[str, ...]
+    preload: tuple[str, ...]
+    variables: tuple[str, ...]
+
+
+class Slicer:
+    """Makes slices over one tree. cache: a folder for what was made before; nothing is kept where it is None."""
+
+    def __init__(
+        self, tree: Tree, cache: Path | None, parse: Parse, stdlib: Collection[str] = sys.stdlib_module_names
+    ) -> None:
+        self._tree = tree
+        self._cache = cache / "slices" if cache else None
+        self._parse = parse
+        self._stdlib = stdlib
+
+    def slice(self, script: str, function: str, folder: str | None = None) -> Slice:
+        """As `slice_of`."""
+        which = digest_of(script, function, folder, sorted(self._stdlib))
+        if kept := self._kept(which):
+            return kept
+        asking = _Asking(self._tree)
+        made = slice_of(script, function, asking, self._stdlib, folder, self._parse)
+        self._keep(which, made, asking)
+        return made
+
+    def _kept(self, which: str) -> Slice | None:
+        """What was made before, if all that it was made of is as it was."""
+        if self._cache is None:
+            return None
+        try:
+            kept = msgspec.msgpack.decode((self._cache / which).read_bytes(), type=Kept)
+        except (OSError, msgspec.DecodeError):
+            return None  # none yet, or what a kill cut short, or an earlier form: it is made anew
+        if kept.maker != maker() or any(answer(self._tree, *about) != said for *about, said in kept.asked):
+            return None
+        texts = {path: self._tree.read(path) or "" for path in kept.sources}
+        names = frozenset(kept.external), frozenset(kept.preload), frozenset(kept.variables)
+        return Slice(kept.fingerprint, texts, kept.symbols, *names)
+
+    def _keep(self, which: str, made: Slice, asking: _Asking) -> None:
+        if self._cache is None:
+            return
+        kept = Kept(
+            maker(),
+            tuple(asking.asked),
+            made.fingerprint,
+            tuple(made.sources),
+            made.symbols,
+            tuple(sorted(made.external)),
+            tuple(sorted(made.preload)),
+            tuple(sorted(made.variables)),
+        )
+        with suppress(OSError):  # It only saves time.
+            self._cache.mkdir(parents=True, exist_ok=True)
+            write_whole(self._cache / which, msgspec.msgpack.encode(kept))
+
+
+class Parsed:
+    """Parses texts, each once as long as its folder lasts. Raises as `parse` does."""
+
+    def __init__(self, cache: Path) -> None:
+        self._folder = cache / "modules"
+        self._known: dict[str, Module] = {}
+
+    def __call__(self, path: str, text: str) -> Module:
+        if text not in self._known:
+            self._known[text] = self._loaded(path, text)
+        return self._known[text]
+
+    def _loaded(self, path: str, text: str) -> Module:
+        file = self._folder / digest_of(maker(), text)
+        try:
+            return msgspec.msgpack.decode(file.read_bytes(), type=Module)
+        except (OSError, msgspec.DecodeError):
+            module = parse(path, text)
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_whole(file, msgspec.msgpack.encode(module))
+        return module
+
+
+class _Asking:
+    """A tree that notes what it is asked."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._noted: dict[tuple[str, str], None] = {}
+
+    @property
+    def asked(self) -> Iterator[tuple[str, str, str]]:
+        for question, about in self._noted:
+            yield question, about, answer(self._tree, question, about)
+
+    def read(self, path: str) -> str | None:
+        self._noted["read", path] = None
+        return self._tree.read(path)
+
+    def sources(self, folder: str) -> Sequence[str]:
+        self._noted["sources", folder] = None
+        return self._tree.sources(folder)
+
+    def elsewhere(self, name: str) -> Sequence[str]:
+        self._noted["elsewhere", name] = None
+        return self._tree.elsewhere(name)
+
+    def behind(self, name: str) -> Sequence[str]:
+        self._noted["behind", name] = None
+        return self._tree.behind(name)
+
+
+def answer(tree: Tree, question: str, about: str) -> str:
+    """What a tree answers, as a digest. Raises as it does."""
+    if question == "read":
+        text = tree.read(about)
+        return _ABSENT if text is None else digest_bytes(text.encode("utf-8", "surrogatepass"))
+    found: Sequence[str] = getattr(tree, question)(about)
+    return digest_of(list(found)) if found else _ABSENT
+
+
+@cache
+def maker() -> Digest:
+    """What makes slices: this version of buildsys, as its files are, in this Python."""
+    folder = os.path.dirname(code.__file__)
+    stats = [os.stat(os.path.join(folder, name)) for name in sorted(os.listdir(folder)) if name.endswith(".py")]
+    return digest_of(__version__, sys.version, [[stat.st_mtime_ns, stat.st_size] for stat in stats])
