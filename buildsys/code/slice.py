@@ -331,8 +331,10 @@ class _Symbols:
 
     def _via(self, where: Where) -> tuple[str, ...]:
         names: list[str] = []
+        seen: set[Where] = set()
         at: Where | None = where
-        while at is not None and len(names) < _LONGEST_WAY:
+        while at is not None and at not in seen and len(names) < _LONGEST_WAY:
+            seen.add(at)  # What looks a name up that it computes may reach itself.
             if not names or names[-1] != at.piece.name:
                 names.append(at.piece.name)
             at = self._walk.included[at]
