@@ -6,6 +6,7 @@ with everything it needs by digest, and gives back digests. Called from several 
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +30,8 @@ from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint
 from buildsys.run.process import last_lines
 from buildsys.run.replies import ReplyLog
-from buildsys.run.workers import CANCELLED, Job, JobResult, Share, Workers
+from buildsys.run.workers import CANCELLED, Job, JobResult, Sandbox, Share, Workers
+from buildsys.sandbox import refusal, sandbox_of
 from buildsys.staged import targets, written
 from buildsys.state.files import Files, Seen
 from buildsys.state.logs import folder_of
@@ -71,7 +73,8 @@ class Executed:
 class Call:
     """One attempt at an action. devices: its GPUs. paths: output name -> where it is written. urls: of its services.
 
-    scratch: the folder that outlives it, where its rule has one.
+    scratch: the folder that outlives it, where its rule has one. sandbox: what it may read and write, where that is
+    limited.
     """
 
     assessment: Assessment
@@ -81,6 +84,7 @@ class Call:
     urls: Mapping[str, str]
     log: Path
     scratch: Path | None = None
+    sandbox: Sandbox | None = None
 
     @property
     def rule(self) -> Rule:
@@ -181,7 +185,11 @@ class Executor:
         paths = targets(rule, assessment.action, self._assessor.graph.profile, staging)
         call = {"run": self._run, "shell": self._shell, "chat": self._chat}[rule.kind]
         scratch = self._scratch.open(assessment.key, self._note(assessment, inputs)) if rule.scratch else None
-        done = call(Call(assessment, again, devices, paths, urls, log, scratch))
+        limits = (self._root, assessment.prepared, inputs, self._handover, staging, scratch)
+        sandbox = sandbox_of(*limits) if rule.sandbox else None
+        done = call(Call(assessment, again, devices, paths, urls, log, scratch, sandbox))
+        if sandbox:
+            shutil.rmtree(sandbox.temporary, ignore_errors=True)
         moved = self._moved(seen)
         if scratch and moved:
             self._scratch.discard(assessment.key)
@@ -248,7 +256,8 @@ class Executor:
         code, homes = prepared.code, prepared.homes
         command = fill_command(call.rule.command, values, code, partial(self._handover.freeze, homes=homes))
         env = self._handover.environment(code, homes, prepared.env)
-        return self._judged(call, self._workers.shell(command, env, self._root, call.log, call.share))
+        done = self._workers.shell(command, env, self._root, call.log, call.share, call.sandbox)
+        return self._judged(call, done)
 
     def _chat(self, call: Call) -> Executed:
         job = self._job(call, {})
@@ -310,6 +319,7 @@ class Executor:
             group=rule.name,
             share=call.share,
             homes=tuple((home.module, home.stem, home.path) for home in prepared.homes),
+            sandbox=call.sandbox,
         )
 
     def _relative(self, path: Path) -> Path:
@@ -349,12 +359,14 @@ class Executor:
             return Executed(usage=usage, summary="" if call.assessment.action.shard else _last_words(call.log))
         if result.exit == CANCELLED:
             return Executed(cancelled=True, usage=usage)
-        error = BuildError(
-            result.error or f"it ended with {result.exit}",
-            excerpt=result.traceback or last_lines(call.log, _LAST_LINES),
-            facts=[("log", self._relative(call.log).as_posix())],
-            hint=_MISSING if (result.error or "").startswith("ModuleNotFoundError") else "",
-        )
+        problem = result.error or f"it ended with {result.exit}"
+        hint = _MISSING if problem.startswith("ModuleNotFoundError") else ""
+        facts = [("log", self._relative(call.log).as_posix())]
+        if result.refused:
+            facts.insert(0, ("error", problem))
+            problem, hint = refusal(self._root, self._assessor.graph, call.rule, result.refused)
+        excerpt = result.traceback or last_lines(call.log, _LAST_LINES)
+        error = BuildError(problem, excerpt=excerpt, facts=facts, hint=hint)
         return Executed(error=_failed(call.assessment, error), usage=usage)
 
 

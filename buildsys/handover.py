@@ -5,7 +5,8 @@ Joins store, ephemeral outputs and frozen sources. Knows nothing of what is run,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from buildsys.assess import Bound
@@ -49,6 +50,14 @@ class Handover:
         if given.lent:
             return self._store.lead(given.digest, f"{given.lent}/{given.file}", self._root / self.located(given))
         return self._store.link_or_heal(artifact, given.file, self._root / artifact.path)
+
+    def opened(self, given: Given) -> Iterator[Path]:
+        """All that is opened where an input is read: itself, and where links in it lead to."""
+        path = self.link(given, given.artifact) if given.artifact else self._root / given.path
+        yield path
+        for folder, folders, files in os.walk(path):
+            links = (Path(folder, name) for name in (*folders, *files))
+            yield from (link.resolve() for link in links if link.is_symlink())
 
     def located(self, given: Given) -> str:
         """Where an ephemeral output lies. Raises BuildError where it has gone since the action was to start."""

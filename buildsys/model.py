@@ -155,6 +155,7 @@ class Rule:
     ephemeral: bool = False
     metrics: tuple[str, ...] = ()
     versions: Versions = "imported"
+    sandbox: bool = False
 
     @property
     def gpus(self) -> int:

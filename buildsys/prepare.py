@@ -33,6 +33,7 @@ class Prepared:
     hasher, context, parts: its half of every key: hashed, its digest, and as people read it.
     settings: as people read them; they are in no key. versions: of distributions, which are in no key either.
     python: path of the interpreter that runs it. homes: where code lies that is installed as editable.
+    folders: what a sandboxed rule may read of the interpreter and what is installed for it.
     warm: digest of all that a warm worker holds, but for the inputs that are shared: code, values, environment.
     service_keys: of the services that its actions need, by name.
     """
@@ -48,6 +49,7 @@ class Prepared:
     settings: tuple[Part, ...]
     versions: Mapping[str, str]
     homes: tuple[Home, ...]
+    folders: tuple[str, ...]
     warm: Digest
 
 
@@ -104,6 +106,7 @@ class Preparer:
             settings=parts_of(settings),
             versions=others,
             homes=homes,
+            folders=installed.folders if rule.sandbox else (),
             warm=digest_of(hasher.digest(), [[one.name, one.value] for one in settings], env, texts, homes),
         )
 

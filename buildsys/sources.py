@@ -21,6 +21,7 @@ from buildsys.state.content import digest_stream
 from buildsys.state.distributions import ABSENT, Distributions
 from buildsys.state.editable import Editables, Home, is_outside
 from buildsys.state.interpreters import Interpreter
+from buildsys.state.inventory import own_folders
 from buildsys.state.packages import own_distributions
 
 _FIELD = re.compile(r"\\\{[^{}]*\\\}")
@@ -89,6 +90,11 @@ class Installed:
     def homes(self, code: Slice) -> tuple[Home, ...]:
         """Where those of its modules lie that are installed as editable."""
         return self.editables.homes_of(code.sources) if self._is_asked else ()
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where the interpreter lies, and what is installed for it."""
+        return self._interpreter.folders if self._interpreter else tuple(own_folders())
 
     def locate(self, path: str) -> str:
         """Where a path of the slice is: absolute for code outside the project, else as it is given."""

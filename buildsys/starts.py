@@ -14,7 +14,7 @@ from buildsys.assess import Assessment
 from buildsys.errors import BuildError
 from buildsys.model import MEMORY, ActionId, ActionKey, Rule, RuleName
 from buildsys.plan.turns import Turn, Turns
-from buildsys.run import machine
+from buildsys.run import landlock, machine
 from buildsys.spec.sizes import size_text
 
 
@@ -91,7 +91,7 @@ class Starts:
         return machine.memory()
 
     def _lack(self, rule: Rule) -> BuildError | None:
-        """What to say where the rule takes more of something than the machine has."""
+        """What to say where the rule takes more of something than the machine has, or what it has not."""
         n_gpus, n_bytes = rule.gpus, rule.memory
         if n_gpus and n_gpus > len(self._gpus):
             visible = self._environ.get(machine.VISIBLE)
@@ -108,5 +108,11 @@ class Starts:
                 f"[rule.{rule.name}] takes {wanted}, and this machine has {size_text(self._memory)}",
                 place=rule.place,
                 hint="build on a machine that has more, or lower memory in its resources",
+            )
+        if rule.sandbox and not landlock.version():
+            return BuildError(
+                f"[rule.{rule.name}] runs in a sandbox, and this machine has none: its kernel has no Landlock",
+                place=rule.place,
+                hint="build on Linux 5.13 or later, where Landlock is switched on, or leave sandbox out",
             )
         return None

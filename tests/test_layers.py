@@ -25,7 +25,7 @@ LAYERS = [
     {"assess", "measured", "preflight", "staged"},
     {"shared", "workload", "ephemeral"},
     {"handover"},
-    {"launch"},
+    {"launch", "sandbox"},
     {"survey", "doctor", "collect", "execute", "starts", "supply", "tidy"},
     {"deliver", "query", "serving"},
     {"workshop"},

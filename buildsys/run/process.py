@@ -22,6 +22,7 @@ from pickle import dumps
 from typing import Final
 
 from buildsys.errors import FAILED, BuildError
+from buildsys.run.landlock import Limits
 from buildsys.run.messages import ENDED, PID, send
 
 PROGRAM = Path(__file__).with_name("worker.py")
@@ -130,9 +131,12 @@ class Zygote:
             ours.close()
             raise
 
-    def execute(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> Child:
+    def execute(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path, sandbox: Limits | None = None
+    ) -> Child:
         """Start a program with all its output at the end of `log`. argv[0] is a path."""
-        return self._start({"argv": list(argv), "env": dict(env), "cwd": str(cwd), "log": str(log)})
+        program = {"argv": list(argv), "env": dict(env), "cwd": str(cwd), "log": str(log)}
+        return self._start(program | {"sandbox": sandbox})
 
     def _start(self, request: Mapping[str, object], *descriptors: int) -> Child:
         status, reported = os.pipe()

@@ -49,6 +49,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any, NoReturn
 
+from . import landlock
 from .frozen import FrozenModules
 from .hooks import Hooks
 from .messages import ENDED, PID, Message, encoded, error_line, receive, receive_request, send
@@ -216,6 +217,8 @@ def execute(request: Message) -> int:
     _log_to(request["log"])
     try:
         os.chdir(request["cwd"])
+        if request.get("sandbox"):
+            landlock.restrict(request["sandbox"])
         os.execve(request["argv"][0], request["argv"], request["env"])
     except OSError as error:
         print(error, file=sys.stderr)
@@ -288,11 +291,15 @@ class Worker:
         try:
             with self.tracer.quiet():
                 self.reset(call)
+                if call["sandbox"]:
+                    landlock.restrict(call["sandbox"])
             reply = {"ok": True, "value": self.value(call)}
             data = encoded(reply | _usage(before), strict="items" in call)
         except BaseException as error:
             with self.tracer.quiet():
                 reply = self.failure(error)
+                if call["sandbox"]:
+                    reply["refused"] = landlock.refused(error, call["sandbox"], os.getcwd())
             data = encoded(reply | _usage(before), strict=True)
         self.flush()
         with self.tracer.quiet():

@@ -18,12 +18,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pickle import dumps
+from typing import Final
 
 from buildsys.errors import BuildError
 from buildsys.run.frozen import Home
+from buildsys.run.landlock import Limits, refused_in
 from buildsys.run.machine import VISIBLE
 from buildsys.run.messages import receive, send
-from buildsys.run.process import COMMANDS, WORKERS, Child, Zygote, kill_together, readable
+from buildsys.run.process import COMMANDS, WORKERS, Child, Zygote, kill_together, last_lines, readable
 from buildsys.run.traced import A_COMMAND, UNTOLD, Heard, Traced
 
 CANCEL_S = 2.0
@@ -31,6 +33,8 @@ CANCEL_S = 2.0
 END_S = 2.0
 """What an idle worker gets to leave by itself, exit handlers included."""
 CANCELLED = "cancelled"
+_SEARCHED_LINES: Final = 50
+"""Of a log, for what a sandbox refused."""
 _FIXED = {"PYTHONHASHSEED": "0"}
 """Added to every environment, else sets of strings come in another order in every build."""
 
@@ -51,6 +55,23 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Sandbox:
+    """All that a process may read and write; see `landlock`. temporary: a folder of its own for temporary files."""
+
+    read: tuple[str, ...]
+    write: tuple[str, ...]
+    temporary: str
+
+    @property
+    def limits(self) -> Limits:
+        return self.read, (*self.write, self.temporary)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"TMPDIR": self.temporary}
+
+
+@dataclass(frozen=True)
 class Job:
     """One action's call, everything by value.
 
@@ -59,7 +80,8 @@ class Job:
     from outside, "module" or "module:name", made once for all workers; one that fails is skipped, so that the action's
     own import tells. sources: first-party modules, path -> text; nothing else is first-party. homes: where those of
     them lie that are installed as editable. folder: the script's folder, project-relative; `sys.path[0]`.
-    arguments: plain values, paths and lists of paths. env: the whole environment.
+    arguments: plain values, paths and lists of paths. env: the whole environment. sandbox: what it may read and write;
+    such a call has a process of its own, in which nothing was imported before.
     log: where all output goes, appended; also that of native code and of children.
     """
 
@@ -76,6 +98,7 @@ class Job:
     group: str = ""
     share: Share = Share()
     homes: tuple[Home, ...] = ()
+    sandbox: Sandbox | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +109,8 @@ class JobResult:
     error: one line, "" where ok. traceback: frames of the sources only, as they were frozen.
     exit: where a process ended before its time, "signal 9 (...)", "exit code 3", "cancelled"; else "".
     cpu_s: user and system, waited children included. max_rss: bytes, of the largest process.
-    trace: what the worker did since its fork, this call included, failed or not.
+    trace: what the worker did since its fork, this call included, failed or not. refused: the path, absolute, that a
+    sandbox refused where that is why it failed, "" where nothing tells of one.
     """
 
     ok: bool
@@ -98,6 +122,7 @@ class JobResult:
     cpu_s: float = 0.0
     max_rss: int = 0
     trace: Traced = UNTOLD
+    refused: str = ""
 
 
 class _Cancelled(Exception):
@@ -111,6 +136,7 @@ class _Worker:
         self.key = key
         self.group = job.group
         self.share = job.share
+        self.alone = job.sandbox is not None
         self.child = child
         self._conn = conn
         self._heard = heard
@@ -193,10 +219,19 @@ class Workers:
         """As `call`, with value = [function(*item, **arguments) for item in items]; fails where one is not plain."""
         return self._in_flight(lambda: self._ask(job, {**_call(job), "items": list(items)}))
 
-    def shell(self, command: str, env: Mapping[str, str], cwd: Path, log: Path, share: Share = Share()) -> JobResult:
+    def shell(
+        self,
+        command: str,
+        env: Mapping[str, str],
+        cwd: Path,
+        log: Path,
+        share: Share = Share(),
+        sandbox: Sandbox | None = None,
+    ) -> JobResult:
         """Run a command with /bin/sh in a process group of its own; what it leaves running ends with it."""
         argv = ["/bin/sh", "-c", command]
-        return self._in_flight(lambda: self._execute(argv, {**env, **share.env}, cwd, log, share))
+        own = {**env, **share.env, **(sandbox.env if sandbox else {})}
+        return self._in_flight(lambda: self._execute(argv, own, cwd, log, share, sandbox))
 
     def retire(self, group: str) -> None:
         """Let the idle workers of a group leave: nothing more comes for them, and they may hold a model each."""
@@ -278,13 +313,22 @@ class Workers:
         finally:
             self._release(worker)
 
-    def _execute(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path, share: Share) -> JobResult:
+    def _execute(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: Path,
+        log: Path,
+        share: Share,
+        sandbox: Sandbox | None,
+    ) -> JobResult:
         started = time.perf_counter()
         self._make_room(share)
         try:
             if self._cancelled:
                 raise _Cancelled
-            child = self._zygote(sys.executable, os.environ, flags=COMMANDS).execute(argv, env, cwd, log)
+            zygote = self._zygote(sys.executable, os.environ, flags=COMMANDS)
+            child = zygote.execute(argv, env, cwd, log, sandbox.limits if sandbox else None)
             with self._runs(child):
                 try:
                     child.wait()
@@ -301,6 +345,7 @@ class Workers:
             cpu_s=ended.cpu_s,
             max_rss=ended.max_rss,
             trace=A_COMMAND,
+            refused=_refused(sandbox, log, cwd) if sandbox and ended.exit else "",
         )
 
     @contextlib.contextmanager
@@ -318,7 +363,7 @@ class Workers:
     def _acquire(self, job: Job) -> _Worker:
         """An idle worker of the job's combination, else a new one, maybe in place of the one that idles longest."""
         env = _environment(job)
-        key = (job.python, job.combination, frozenset(env.items()))
+        key = object() if job.sandbox else (job.python, job.combination, frozenset(env.items()))
         if worker := self._claim(key):
             return worker
         try:
@@ -398,14 +443,18 @@ class Workers:
         with self._changed:
             self._occupied -= worker.share.memory
             self._idle.append(worker)
+            if worker.alone:
+                self._dismiss(worker)
+                self._n -= 1
             self._bury()
             self._changed.notify_all()
 
     def _start(self, job: Job, env: Mapping[str, str], key: object) -> _Worker:
         # Libraries read the environment when they are imported, so a zygote has that of its actions.
         # CUDA reads it when it is first used, never in a zygote: one serves all GPUs.
-        zygote = self._zygote(job.python, {**_FIXED, **job.env})
-        child, conn = zygote.fork(job.preload)
+        # Threads that imports start would not be in the sandbox, so its zygote imports nothing.
+        zygote = self._zygote(job.python, {**_FIXED, **job.env}, imports=not job.sandbox)
+        child, conn = zygote.fork(() if job.sandbox else job.preload)
         start = {
             "root": str(self._root),
             "folder": job.folder,
@@ -415,8 +464,10 @@ class Workers:
         }
         return _Worker(key, job, child, conn, dumps(start, protocol=4), Heard(job.sources))
 
-    def _zygote(self, python: str, env: Mapping[str, str], flags: Sequence[str] = WORKERS) -> Zygote:
-        key = (python, tuple(flags), frozenset(env.items()))
+    def _zygote(
+        self, python: str, env: Mapping[str, str], flags: Sequence[str] = WORKERS, *, imports: bool = True
+    ) -> Zygote:
+        key = (python, tuple(flags), frozenset(env.items()), imports)
         with self._changed:
             if self._cancelled:
                 raise _Cancelled
@@ -447,8 +498,14 @@ def _call(job: Job) -> dict[str, object]:
         "arguments": arguments,
         "paths": paths,
         "log": str(job.log.absolute()),
+        "sandbox": job.sandbox.limits if job.sandbox else None,
     }
 
 
 def _environment(job: Job) -> dict[str, str]:
-    return {**_FIXED, **job.env, **job.share.env}
+    return {**_FIXED, **job.env, **job.share.env, **(job.sandbox.env if job.sandbox else {})}
+
+
+def _refused(sandbox: Sandbox, log: Path, folder: Path) -> str:
+    """The path that a command says was refused."""
+    return refused_in(last_lines(log, _SEARCHED_LINES), sandbox.limits, str(folder))

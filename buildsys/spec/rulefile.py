@@ -30,7 +30,7 @@ KINDS: Final[tuple[Kind, ...]] = ("run", "shell", "chat")
 GROUPS: Final = ("inputs", "outputs", "params", "settings")
 """What a function gets by keyword."""
 CHAT_ONLY: Final = ("endpoint", "identity", "samples")
-CODE_ONLY: Final = ("scratch", "python")
+CODE_ONLY: Final = ("scratch", "python", "sandbox")
 """What a chat rule, whose requests are made by buildsys itself, can't have."""
 BY_POSITION: Final = ("record", "replies")
 """The arguments of a chat rule's function that are not its params."""
@@ -157,6 +157,7 @@ class _RuleReader:
             ephemeral=table.ephemeral,
             metrics=self._metrics(),
             versions=self._versions(),
+            sandbox=table.sandbox,
         )
         if kind == "shell":
             self._check_command(rule)

@@ -264,6 +264,20 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
             examples=[True],
         ),
     ] = False
+    sandbox: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether actions run in a sandbox that proves what the rule declares: each in a process of its own, "
+                "which can read the inputs, the code, the interpreter with what is installed for it, and the system's "
+                "programs, libraries and settings, and can write its outputs, its scratch and temporary files. All "
+                "else is refused, and the error names it. Reads by native libraries and child processes are no "
+                "exception; that a path exists may be asked. It needs Linux 5.13 or later with Landlock, and each "
+                "action imports anew what others have imported once. Never part of a key."
+            ),
+            examples=[True],
+        ),
+    ] = False
     metrics: Annotated[
         list[Name],
         Meta(

@@ -30,12 +30,16 @@ _SAID_LINES: Final = 5
 
 @dataclass(frozen=True)
 class Interpreter:
-    """One interpreter. python: its path, absolute. version: "3.12". stdlib: top-level names, empty before 3.10."""
+    """One interpreter. python: its path, absolute. version: "3.12". stdlib: top-level names, empty before 3.10.
+
+    folders: where it lies, and what is installed for it.
+    """
 
     python: str
     version: str
     stdlib: frozenset[str]
     distributions: Distributions
+    folders: tuple[str, ...]
 
 
 class Interpreters:
@@ -66,7 +70,8 @@ class Interpreters:
                 f"the interpreter {path} is too old: Python {version[0]}.{version[1]}",
                 hint="workers need Python {}.{} or later".format(*OLDEST),
             )
-        return Interpreter(python, "{}.{}".format(*version), frozenset(told["stdlib"]), Distributions.told(told))
+        own = "{}.{}".format(*version)
+        return Interpreter(python, own, frozenset(told["stdlib"]), Distributions.told(told), tuple(told["own"]))
 
     def _told(self, path: str, python: str) -> dict[str, Any]:
         """What it last told, if nothing that it told of has changed since."""

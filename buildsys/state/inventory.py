@@ -16,10 +16,11 @@ import json
 import os
 import platform
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from importlib.machinery import all_suffixes
 
-FORMAT = 2
+FORMAT = 3
 """Of what is told; raised with each change of it, since answers are kept."""
 
 
@@ -29,10 +30,22 @@ def inventory() -> dict[str, object]:
         "format": FORMAT,
         "version": list(sys.version_info[:2]),
         "folders": sys.path,
+        "own": own_folders(),
         "stdlib": sorted(getattr(sys, "stdlib_module_names", ())),
         "environment": environment(),
         "distributions": distributions(),
     }
+
+
+def own_folders() -> list[str]:
+    """Where the interpreter lies with its library and environment, and all that is installed for it by copying."""
+    prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    parts = ("bin", "lib", "lib32", "lib64", "libexec", "include", "share", "etc", "ssl", "conda-meta", "pyvenv.cfg")
+    found = {os.path.join(prefix, part) for prefix in prefixes for part in parts}
+    for folder in sys.path:
+        with suppress(OSError):
+            found.update(folder for name in os.listdir(folder or ".") if folder and name.endswith(".dist-info"))
+    return sorted(path for path in found if os.path.exists(path))
 
 
 def distributions(folders: list[str] | None = None) -> list[dict[str, object]]:

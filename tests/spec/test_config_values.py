@@ -67,7 +67,7 @@ def test_yaml_is_read_as_1_2(written: str, value: object) -> None:
         ("c.yaml", "a: \x01\n", Place("c.yaml"), "not YAML: unacceptable character"),
         ("c.yaml", "a:\n  1: x\n", Place("c.yaml"), "a key that is no text: 1 in a"),
         ("c.yaml", "a: !!set {b}\n", Place("c.yaml"), "a is a set"),
-        ("c.json", '{"a": 1,\n}', Place("c.json", 2, 1), "not JSON: "),
+        ("c.json", '{"a": 1,\n"b" 2}', Place("c.json", 2, 1), "not JSON: "),
         ("c.json", '{"a": 1, "a": 2}', Place("c.json"), 'not JSON: the key "a" is given twice'),
         ("c.json", "[1]", Place("c.json", 1), "a config without keys"),
         ("c.ini", "[a]", Place("c.ini"), "not a config"),
