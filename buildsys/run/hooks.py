@@ -1,53 +1,71 @@
-"""Where a run is overheard: an audit hook, and wrappers around what has no audit event.
+"""Where a run is overheard: wrappers around what asks the machine for something, and around the environment.
 
 Run in the workers' interpreters, so it imports nothing but the standard library; knows nothing of what is made of it.
 Put in place once, in the zygote, before the modules of others are imported, which keep what they import by name; until
 something listens, all goes through. Whoever listens may fail: that is told to `problem`, and never reaches the code.
 
-There is no way to unhook: an interpreter has this for its life.
+Python's audit hooks would overhear the same and more, but make every `id()` take six times as long, of which
+`copy.deepcopy` does little else.
 """
 
 from __future__ import annotations
 
+import _io
+import _posixsubprocess  # noqa: F401  # Has to be there to be wrapped.
+import builtins
 import contextlib
+import io
 import os
 import posix
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import MethodType, ModuleType
 from typing import Any
 
 LOOKS = ("stat", "lstat", "access", "readlink")
-_LIBRARIES = ("pathlib",)
-"""Of 3.9 and 3.10, which keep these functions in a class."""
+ACTS = (
+    *("open", "listdir", "scandir", "chdir", "fchdir", "mkdir", "rmdir", "remove", "unlink", "rename", "replace"),
+    *("link", "symlink", "truncate", "chmod", "utime", "system", "execv", "execve", "posix_spawn", "posix_spawnp"),
+)
+"""Functions of `os` that are told of before they do what they do."""
+OTHERS = (("io", "open"), ("_io", "open_code"), ("_posixsubprocess", "fork_exec"))
+"""multiprocessing starts processes past `subprocess`."""
+_OWN = __name__.rpartition(".")[0]
+
+Given = tuple[tuple[Any, ...], Mapping[str, Any]]
+"""Arguments of a call, by position and by name."""
 
 
 class Hooks:
-    """What listens. events: by name of the audit event, called with its arguments.
+    """What listens. acts: by the name of a function ("os.open"; "io.open" is the built-in), called with its arguments.
 
     looked: called with the path, its `dir_fd` and the answer: a stat, None where nothing is there, else True.
-    started: with the words of a child process. asked, set_: with the name of a variable; listed: with all names.
-    quiet: the thread that is not listened to.
+    asked, set_: with the name of a variable; listed: with all names.
+    quiet: the thread that is not listened to. known_paths, known_variables: of which nothing more is to be told;
+    copying: while all of the environment is being taken, each is.
     """
 
     def __init__(self) -> None:
-        self.events: dict[str, Callable[[tuple[Any, ...]], None]] = {}
+        self.acts: dict[str, Callable[[tuple[Any, ...], Mapping[str, Any]], None]] = {}
         self.looked: Callable[[Any, int | None, Any], None] | None = None
-        self.started: Callable[[Any], None] | None = None
         self.asked: Callable[[Any], None] | None = None
         self.set_: Callable[[Any], None] | None = None
         self.listed: Callable[[list[Any]], None] | None = None
+        self.known_paths: set[str] = set()
+        self.known_variables: set[str] = set()
+        self.copying = False
         self.quiet = 0
-        self.base: dict[int, int] = {}  # Of a thread that opens something relative to a folder: its descriptor.
         self.problem: Callable[[BaseException], None] = lambda _: None
 
     def install(self) -> None:
-        sys.addaudithook(self._audit_hook())
-        for name in LOOKS:
-            self._wrap(os, name, self._looking(getattr(posix, name)))
-        self._wrap(os, "open", self._opening(posix.open))
-        self._wrap_children()
+        wrapped: list[tuple[Any, Any]] = [(io.FileIO, _file_io(self))]
+        for module, name in (*(("os", name) for name in (*LOOKS, *ACTS)), *OTHERS):
+            ask = getattr(sys.modules[module], name, None)
+            if ask is not None:
+                around = self._looking(ask) if name in LOOKS else self._acting(f"{module}.{name}", ask)
+                wrapped.append((ask, _in_place_of(ask, module, name, around)))
+        _put_in_place(wrapped)
         self._wrap_environment()
 
     def hear(self, listener: Callable[..., None] | None, *args: Any) -> None:
@@ -58,21 +76,11 @@ class Hooks:
                 with contextlib.suppress(Exception):
                     self.problem(error)
 
-    def _audit_hook(self) -> Callable[[str, tuple[Any, ...]], None]:
-        get, hear = self.events.get, self.hear
-
-        def hook(event: str, args: tuple[Any, ...]) -> None:
-            listener = get(event)
-            if listener is not None:
-                hear(listener, args)
-
-        return hook
-
     def _looking(self, ask: Callable[..., Any]) -> Callable[..., Any]:
-        follows, hear = ask is posix.stat, self.hear
+        follows, hear, known = ask is posix.stat, self.hear, self.known_paths
 
         def look(_: object, path: Any, *args: Any, **options: Any) -> Any:
-            if self.looked is None:
+            if self.looked is None or (path.__class__ is str and path in known and not options):
                 return ask(path, *args, **options)
             try:
                 answer = ask(path, *args, **options)
@@ -85,54 +93,23 @@ class Hooks:
 
         return look
 
-    def _opening(self, ask: Callable[..., int]) -> Callable[..., int]:
-        """Its audit event does not say to which folder a path is relative."""
+    def _acting(self, name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
+        listener, hear = self.acts.get, self.hear
 
-        def opening(_: object, *args: Any, dir_fd: int | None = None, **options: Any) -> int:
-            if dir_fd is None:
-                return ask(*args, **options)
-            thread = threading.get_ident()
-            self.base[thread] = dir_fd
-            try:
-                return ask(*args, dir_fd=dir_fd, **options)
-            finally:
-                self.base.pop(thread, None)
+        def act(_: object, *args: Any, **options: Any) -> Any:
+            hear(listener(name), args, options)
+            return ask(*args, **options)
 
-        return opening
-
-    def _wrap_children(self) -> None:
-        """multiprocessing starts processes past `subprocess`."""
-        import _posixsubprocess
-
-        start = _posixsubprocess.fork_exec
-
-        def fork_exec(_: object, *args: Any) -> int:
-            self.hear(self.started, args[0] if args else ())
-            return start(*args)
-
-        self._wrap(_posixsubprocess, "fork_exec", fork_exec)
-
-    def _wrap(self, module: ModuleType, name: str, around: Callable[..., Any]) -> None:
-        """Put a wrapper where a built-in function is: no method where a class holds it, and pickled by its name."""
-        old = getattr(module, name)
-        around.__name__ = around.__qualname__ = name
-        around.__module__, around.__doc__ = module.__name__, old.__doc__
-        new = MethodType(around, _Named(module.__name__))
-        for able in (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks):
-            if old in able:
-                able.add(new)
-        setattr(module, name, new)
-        for library in map(sys.modules.get, _LIBRARIES):
-            accessor = getattr(library, "_NormalAccessor", None)
-            if getattr(accessor, name, None) is old:
-                setattr(accessor, name, new)
+        return act
 
     def _wrap_environment(self) -> None:
         environ: Any = type(os.environ)
+        known = self.known_variables
         get, put, drop, names = environ.__getitem__, environ.__setitem__, environ.__delitem__, environ.__iter__
 
         def looking_up(self_: Any, key: Any) -> Any:
-            self.hear(self.asked, key)
+            if key.__class__ is not str or key not in known or self.copying:
+                self.hear(self.asked, key)
             return get(self_, key)
 
         def setting(self_: Any, key: Any, value: Any) -> None:
@@ -159,6 +136,13 @@ class Hooks:
             setattr(environ, method.__name__, method)
 
 
+def _in_place_of(old: Any, module: str, name: str, around: Callable[..., Any]) -> Any:
+    """A wrapper that is no method where a class holds it, and is pickled by the name of what it is around."""
+    around.__name__ = around.__qualname__ = name
+    around.__module__, around.__doc__ = module, old.__doc__
+    return MethodType(around, _Named(module))
+
+
 class _Named:
     """What the wrappers of a module are bound to: found again by the module's name."""
 
@@ -167,3 +151,53 @@ class _Named:
 
     def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
         return __import__, (self.module,)
+
+
+def _file_io(hooks: Hooks) -> type:
+    """`io.FileIO` for who calls it by that name. What `open` makes is of the old one, and is taken for one of this."""
+    real = io.FileIO
+
+    class Kind(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, real) if cls is FileIO else type.__instancecheck__(cls, instance)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, real) if cls is FileIO else type.__subclasscheck__(cls, subclass)
+
+    class FileIO(real, metaclass=Kind):  # type: ignore[misc, valid-type]
+        __doc__ = real.__doc__
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            hooks.hear(hooks.acts.get("io.open"), args, options)
+            super().__init__(*args, **options)
+
+    FileIO.__module__, FileIO.__qualname__ = real.__module__, real.__qualname__
+    return FileIO
+
+
+def _put_in_place(wrapped: list[tuple[Any, Any]]) -> None:
+    """Put each wrapper where a module that is loaded has the function, by whatever name, and where `os` tells of it.
+
+    But for the modules in C, which are asked by the wrappers and by Python's own import.
+    """
+    new_of = {id(old): new for old, new in wrapped}
+    modules = [module for name, module in list(sys.modules.items()) if _may_hold(name, module)]
+    # Of 3.9 and 3.10, which keep functions in a class.
+    accessor = getattr(sys.modules.get("pathlib"), "_NormalAccessor", None)
+    for place in [*modules, *([accessor] if accessor else [])]:
+        for name, value in list(vars(place).items()):
+            new = new_of.get(id(value))
+            if new is not None:
+                setattr(place, name, new)
+    _io.open, _io.open_code = builtins.open, new_of[id(_io.open_code)]
+    for able in (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks):
+        able.update(new for old, new in wrapped if callable(old) and old in able)
+
+
+def _may_hold(name: str, module: object) -> bool:
+    return (
+        isinstance(module, ModuleType)
+        and name not in ("posix", "_io")
+        and not name.startswith(("importlib._bootstrap", "_frozen_importlib"))
+        and not (_OWN and name.startswith(_OWN))
+    )

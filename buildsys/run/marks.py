@@ -25,10 +25,18 @@ _PLACE: Final = "the map of the functions that ran, which takes this constant's 
 _IN_SYS: Final = "_buildsys_marks"
 _BLOCKS: Final = ("body", "handlers", "orelse", "finalbody", "cases")
 
-READERS: Final = frozenset({"cloudpickle", "dill", "marshal", "numba", "taichi", "tensorflow", "tilelang", "triton"})
+READERS: Final = frozenset(
+    {
+        *("bytecode", "cloudpickle", "dill", "marshal", "numba", "taichi", "tensorflow", "tilelang", "triton"),
+        "typeguard",
+    }
+)
 """Modules that read the bytecode or syntax of functions, and run what they make of it in their place."""
-TORCH_READERS: Final = frozenset({"compile", "jit", "export", "onnx", "_dynamo"})
-_MAY_READ: Final = re.compile(rf"\b({'|'.join(sorted(READERS | TORCH_READERS | {'torch_compile'}))})\b")
+TORCH_READERS: Final = frozenset({"compile", "jit", "export", "onnx", "fx", "_dynamo"})
+_COPIES: Final = "CodeType"
+_MAY_READ: Final = re.compile(
+    rf"\b({'|'.join(sorted({*READERS, *TORCH_READERS, 'torch_compile', _COPIES, 'co_[a-z]+', 'coroutine'}))})\b"
+)
 
 
 class Definition(NamedTuple):
@@ -69,15 +77,28 @@ class Marks(mmap.mmap):
         return eval, (f"__import__('sys').__dict__.get({_IN_SYS!r}, {{}})",)
 
 
+class Witness(bytes):
+    """A constant of monitored code, for nothing but to tell of it when a copy of the code is unpickled: it isn't."""
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        return eval, (f"__import__('sys').__dict__.get({_IN_SYS!r}, int)()",)
+
+
+_WITNESS = Witness()
+
+
 class Executed:
     """Compiles first-party sources so that it can be told what of them ran.
 
-    most: paths of the files, absolute, each with a number that its definitions don't exceed. problem: told of a file
-    whose functions can't be followed. follows: whether code that is compiled is followed; else it is left as it is.
+    most: paths of the files, absolute, each with a number that its definitions don't exceed. not_followed: told of a
+    file whose functions can't be followed. problem: told why others can't be. follows: whether code that is compiled is
+    followed; else it is left as it is.
     """
 
-    def __init__(self, most: Mapping[str, int], problem: Callable[[str], None]) -> None:
-        self.problem = problem
+    def __init__(
+        self, most: Mapping[str, int], not_followed: Callable[[str], None], problem: Callable[[str], None]
+    ) -> None:
+        self.not_followed = not_followed
         self.follows = True
         self.imports: set[str] = set()
         self.start: dict[str, int] = {}  # Of each file: its own byte, which says that it was imported.
@@ -88,8 +109,9 @@ class Executed:
         self.map = Marks(-1, size or 1)
         self.told = self.map[:]
         self.places: dict[tuple[str, int, str], int] = {}
-        setattr(sys, _IN_SYS, self.map)
         self.monitors = self._monitor()
+        found_again = (lambda: problem("code that was unpickled")) if self.monitors else self.map
+        setattr(sys, _IN_SYS, found_again)
 
     def compiled(self, path: str, text: str, filename: str) -> CodeType:
         """The code of a file that is being imported. Raises what compiling the text raises."""
@@ -98,7 +120,7 @@ class Executed:
             return self._followed(path, text, filename)
         # A text that is no Python is told by Python; one too deep for its tree to be taken apart runs as it is.
         code = _compiled_plainly(text, filename)
-        self.problem(path)
+        self.not_followed(path)
         return code
 
     def news(self) -> dict[str, list[int]]:
@@ -129,7 +151,7 @@ class Executed:
             for n, one in enumerate(found):
                 _mark(one.node, start + n)
             return self._with_map(compile(tree, filename, "exec", dont_inherit=True))
-        code = compile(tree, filename, "exec", dont_inherit=True)
+        code = _with_witness(compile(tree, filename, "exec", dont_inherit=True))
         place_of = {(one.first, one.node.name): start + n for n, one in enumerate(found)}
         for part in _functions_in(code):
             place = place_of.get((part.co_firstlineno, part.co_name))
@@ -183,6 +205,11 @@ def _compiled_plainly(text: str, filename: str) -> CodeType:
 
 def _monitoring() -> Any:
     return sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+
+
+def _with_witness(code: CodeType) -> CodeType:
+    consts = (_with_witness(const) if isinstance(const, CodeType) else const for const in code.co_consts)
+    return code.replace(co_consts=(*consts, _WITNESS))
 
 
 def _functions_in(code: CodeType) -> Iterator[CodeType]:
@@ -240,8 +267,12 @@ def _read_by(tree: ast.Module) -> Iterator[str]:
                 yield from _reading(f"{node.module}.{alias.name}")
     torch = "torch" in (name.partition(".")[0] for name in imported.values())
     for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg == "torch_compile":
-            yield "torch_compile"
+        if isinstance(node, ast.keyword) and (node.arg == "torch_compile" or (node.arg or "").startswith("co_")):
+            yield str(node.arg)
+        elif isinstance(node, ast.Name) and node.id == _COPIES:
+            yield _COPIES
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) in (f"types.{_COPIES}", "types.coroutine"):
+            yield ast.unparse(node)
         elif isinstance(node, ast.Attribute):
             base = imported.get(node.value.id, "") if isinstance(node.value, ast.Name) else None
             if base == "torch" and node.attr in TORCH_READERS:

@@ -10,7 +10,6 @@ import marshal
 import mmap
 import os
 import struct
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,6 +64,8 @@ def _file_without_name() -> int:
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("buildsys")
     else:
+        import tempfile
+
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
     fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_APPEND)

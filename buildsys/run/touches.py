@@ -15,8 +15,7 @@ import posixpath
 import shlex
 import stat as modes
 import sys
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,8 @@ from .places import Places, whole
 from .together import Together
 
 if TYPE_CHECKING:
+    Args = tuple[Any, ...]
+    Options = Mapping[str, Any]
     Stat = tuple[int, int, int, int, int] | None  # Size, mtime_ns, ctime_ns, inode, mode; None where nothing is.
 
 _WRITES = os.O_WRONLY | os.O_RDWR
@@ -36,17 +37,16 @@ _SURELY = ()
 """In place of what was there before: no stat is equal to it."""
 _MOST_WORDS = 100
 _MOST_COMMANDS = 100
+_MOST_FOREIGN_ASKS = 20
+"""Who asks for a variable is looked up so often: it takes ten times as long as to ask."""
 _MOST_QUICK = 100_000
 _IMPORTS = ("<frozen importlib", "<frozen zipimport")
 _SEEK_INSTALLED = frozenset({"importlib.metadata", "importlib_metadata", "pkg_resources"})
 """Who lists all folders of the path, to find what is installed."""
 _SEEK_SOURCES = _SEEK_INSTALLED | {"inspect", "linecache"}
-_OF_PATHS = frozenset(
-    {"<frozen posixpath>", "<frozen genericpath>", posixpath.__file__, genericpath.__file__, hooks.__file__, __file__}
-)
-_OF_ENVIRONMENTS = frozenset(
-    {"<frozen os>", "<frozen _collections_abc>", os.__file__, _collections_abc.__file__, hooks.__file__, __file__}
-)
+_OURS = frozenset({hooks.__file__, __file__})
+_OF_PATHS = frozenset({"<frozen posixpath>", "<frozen genericpath>", posixpath.__file__, genericpath.__file__})
+_OF_ENVIRONMENTS = frozenset({"<frozen os>", "<frozen _collections_abc>", os.__file__, _collections_abc.__file__})
 """Files of code that hands a question on."""
 _ENVIRONS = frozenset({"environ", "environb", "getenv", "getenvb"})
 
@@ -69,9 +69,8 @@ class Touches:
         # What was there before, of paths that this action has made or removed, or tried to.
         self._made: dict[str, Stat | tuple[()]] = {}
         self._set: set[str] = set()
-        # Paths as they were given, of which nothing more can be found by looking at them, or by reading them.
-        self._looked_at: set[str] = set()
-        self._read: set[str] = set()
+        self._read: set[str] = set()  # Paths as they were given, of which nothing more can be found by reading them.
+        self._foreign_asks: dict[str, int] = {}  # Of a variable: how often it was seen who asks for it.
         self._copying: list[str] = []
         self._copied = 0
         self._copier: CodeType | None = None
@@ -81,32 +80,34 @@ class Touches:
     def listen(self) -> None:
         os.register_at_fork(before=self._before_fork)
         hooks = self.hooks
-        hooks.looked, hooks.started = self._looked, self._started
-        hooks.asked, hooks.set_, hooks.listed = self._asked, self._was_set, self._listed
+        hooks.looked, hooks.asked, hooks.set_, hooks.listed = self._looked, self._asked, self._was_set, self._listed
         hooks.problem = self._failed
-        hooks.events.update(
+        hooks.acts.update(
             {
-                "open": self._opened,
+                "io.open": self._opens,
+                "_io.open_code": lambda args, _: self._reads(args[0]),
+                "os.open": self._opens_by_flags,
                 "os.listdir": self._lists,
                 "os.scandir": self._lists,
                 "os.chdir": self._moves,
-                "os.mkdir": lambda args: self._makes(args[0], args[2]),
-                "os.rmdir": lambda args: self._makes(args[0], args[1]),
-                "os.remove": lambda args: self._makes(args[0], args[1]),
+                "os.fchdir": self._moves,
+                "os.mkdir": self._makes,
+                "os.rmdir": self._makes,
+                "os.remove": self._makes,
+                "os.unlink": self._makes,
                 "os.rename": self._renames,
+                "os.replace": self._renames,
                 "os.link": self._links,
                 "os.symlink": self._links_softly,
-                "os.truncate": lambda args: self._writes(args[0]),
-                "os.chmod": lambda args: self._writes(args[0], args[2]),
-                "os.utime": lambda args: self._writes(args[0], args[3]),
-                "sqlite3.connect": self._opens_a_database,
-                "subprocess.Popen": lambda args: self._started(args[1]),
-                "os.exec": lambda args: self._started(args[1]),
-                "os.posix_spawn": lambda args: self._started(args[1]),
-                "os.system": lambda args: self._started([args[0]]),
-                "pty.spawn": lambda args: self._started(args[0]),
-                "code.__new__": self._copied_code,
-                "cpython.PyInterpreterState_New": lambda _: self.problem("another interpreter in the process"),
+                "os.truncate": self._writes,
+                "os.chmod": self._writes,
+                "os.utime": self._writes,
+                "os.system": lambda args, options: self._started([_given(args, options, 0, "command")]),
+                "os.execv": lambda args, options: self._started(_given(args, options, 1, "argv")),
+                "os.execve": lambda args, options: self._started(_given(args, options, 1, "argv")),
+                "os.posix_spawn": lambda args, options: self._started(_given(args, options, 1, "argv")),
+                "os.posix_spawnp": lambda args, options: self._started(_given(args, options, 1, "argv")),
+                "_posixsubprocess.fork_exec": lambda args, _: self._started(args[0]),
             }
         )
 
@@ -117,6 +118,7 @@ class Touches:
         self._set.clear()
         self._forget_quick()
         self._copying, self._folder = [], None
+        self.hooks.copying = False
 
     def settle(self) -> None:
         """Have all that was found by now where it can be told."""
@@ -130,60 +132,60 @@ class Touches:
 
     # ------------------------------------------------------------ files and folders
 
-    def _opened(self, args: tuple[Any, ...]) -> None:
-        path, _, flags = args
-        if type(path) is str and path in self._read and not flags & _WRITES:
-            return
-        dir_fd = self.hooks.base.get(threading.get_ident())
-        full = self._full(path, dir_fd)
-        if full is None:
-            return
-        name = self.places.name(full)
-        importing = name is not None and _is_importing(sys._getframe(3))
-        if name is None:
-            known = True
-        elif flags & _WRITES:
-            known = False
-            if not importing:
-                self._opens_to_write(full, name, flags)
-        elif importing:
-            full = _source_of(full)
-            known = self._touch("file", full, self.places.name(full) or name)
-        else:
-            known = self._touch("file", full, name)
-        if known and type(path) is str and dir_fd is None and len(self._read) < _MOST_QUICK:
-            self._read.add(path)
+    def _opens(self, args: Args, options: Options) -> None:
+        """`open`: what it has an opener for, the opener opens."""
+        path, mode = _given(args, options, 0, "file"), _given(args, options, 1, "mode", "r")
+        opener = options.get("opener") or (args[7] if len(args) > 7 else None)
+        if not opener and isinstance(mode, str):
+            self._opens_with(path, _flags(mode))
 
-    def _opens_to_write(self, full: str, name: str, flags: int) -> None:
+    def _opens_by_flags(self, args: Args, options: Options) -> None:
+        flags = _given(args, options, 1, "flags")
+        if isinstance(flags, int):
+            self._opens_with(_given(args, options, 0, "path"), flags, options.get("dir_fd"))
+
+    def _opens_with(self, path: Any, flags: int, dir_fd: int | None = None) -> None:
+        if not flags & _WRITES:
+            self._reads(path, dir_fd)
+            return
+        full, name = self._counted(path, dir_fd)
+        if name is None or _is_importing(_caller()):
+            return
         before = stat_of(full)
-        if before is None or flags & os.O_TRUNC:
+        if flags & os.O_CREAT and (before is None or flags & os.O_TRUNC):
             self._find(("made", full, name, before))
             return
-        if flags & os.O_RDWR:
-            self._touch("file", full, name, before)
+        if flags & os.O_RDWR or before is None or flags & os.O_EXCL:
+            self._touch("exists" if flags & os.O_EXCL else "file", full, name, before)
         self._find(("own", name))
 
-    def _lists(self, args: tuple[Any, ...]) -> None:
-        path = args[0]
-        if type(path) is int:
-            path = _folder_behind(path)
-        full = self._full("." if path is None else path)
-        if full is None or (name := self.places.name(full)) is None:
+    def _reads(self, path: Any, dir_fd: int | None = None) -> None:
+        if path.__class__ is str and path in self._read and dir_fd is None:
             return
-        caller = sys._getframe(3)
-        if not _is_importing(caller) and not _seeks(caller, _SEEK_INSTALLED):
+        full, name = self._counted(path, dir_fd)
+        if name is not None and full.endswith(".pyc") and _is_importing(_caller()):
+            full = _source_of(full)
+            name = self.places.name(full) or name
+        known = bool(full) and (name is None or self._touch("file", full, name))
+        if known and path.__class__ is str and dir_fd is None and len(self._read) < _MOST_QUICK:
+            self._read.add(path)
+
+    def _lists(self, args: Args, options: Options) -> None:
+        path = _given(args, options, 0, "path", ".")
+        if isinstance(path, int):
+            path = _folder_behind(path)
+        full, name = self._counted("." if path is None else path)
+        if name is not None and not _seeks(_caller(), _SEEK_INSTALLED):
             self._touch("folder", full, name)
 
     def _looked(self, path: Any, dir_fd: int | None, answer: Any) -> None:
-        if type(path) is str and path in self._looked_at:
-            return
         full = self._full(path, dir_fd)
         if full is None:
             return
         name = self.places.name(full)
         known = name is None or self._touch("exists", full, name, stat_of(full) if answer is True else _plain(answer))
-        if known and type(path) is str and dir_fd is None and len(self._looked_at) < _MOST_QUICK:
-            self._looked_at.add(path)
+        if known and type(path) is str and dir_fd is None and len(self.hooks.known_paths) < _MOST_QUICK:
+            self.hooks.known_paths.add(path)
 
     def _touch(self, kind: str, full: str, name: str, *found: Stat) -> bool:
         """Note what is there, unless the run has made it; whether the same need never be asked again."""
@@ -204,7 +206,7 @@ class Touches:
         return (
             not self._seen.isdisjoint((("file", name), ("folder", name)))
             or self.places.is_given(full)
-            or _seeks(_beyond_paths(sys._getframe(1)), _SEEK_SOURCES)
+            or _seeks(_beyond_paths(_caller()), _SEEK_SOURCES)
         )
 
     def _has_made(self, full: str, now: Stat) -> bool:
@@ -216,52 +218,52 @@ class Touches:
             folder = folder.rpartition("/")[0]
         return False
 
-    def _makes(self, path: Any, dir_fd: int = -1) -> None:
+    def _makes(self, args: Args, options: Options) -> None:
+        self._is_made(_given(args, options, 0, "path"), options.get("dir_fd"))
+
+    def _writes(self, args: Args, options: Options) -> None:
+        _, name = self._counted(_given(args, options, 0, "path"), options.get("dir_fd"))
+        if name is not None:
+            self._find(("own", name))
+
+    def _renames(self, args: Args, options: Options) -> None:
+        source, source_fd = _given(args, options, 0, "src"), options.get("src_dir_fd")
+        self._takes(source, source_fd)
+        self._is_made(source, source_fd)
+        self._is_made(_given(args, options, 1, "dst"), options.get("dst_dir_fd"))
+
+    def _links(self, args: Args, options: Options) -> None:
+        self._takes(_given(args, options, 0, "src"), options.get("src_dir_fd"))
+        self._is_made(_given(args, options, 1, "dst"), options.get("dst_dir_fd"))
+
+    def _links_softly(self, args: Args, options: Options) -> None:
+        """What is read through a link of the run's own is not its own."""
+        _, name = self._counted(_given(args, options, 1, "dst"), options.get("dir_fd"))
+        if name is not None:
+            self._find(("own", name))
+
+    def _is_made(self, path: Any, dir_fd: int | None) -> None:
         full, name = self._counted(path, dir_fd)
         if name is not None:
             self._find(("made", full, name, stat_of(full)))
 
-    def _writes(self, path: Any, dir_fd: int = -1) -> None:
-        _, name = self._counted(path, dir_fd)
-        if name is not None:
-            self._find(("own", name))
-
-    def _takes(self, path: Any, dir_fd: int = -1) -> None:
+    def _takes(self, path: Any, dir_fd: int | None) -> None:
         """Its content gets another name, without being read."""
         full, name = self._counted(path, dir_fd)
         if name is not None:
             self._touch("file", full, name)
 
-    def _renames(self, args: tuple[Any, ...]) -> None:
-        source, target, source_fd, target_fd = args
-        self._takes(source, source_fd)
-        self._makes(source, source_fd)
-        self._makes(target, target_fd)
-
-    def _links(self, args: tuple[Any, ...]) -> None:
-        source, target, source_fd, target_fd = args
-        self._takes(source, source_fd)
-        self._makes(target, target_fd)
-
-    def _links_softly(self, args: tuple[Any, ...]) -> None:
-        """What is read through a link of the run's own is not its own."""
-        self._writes(args[1], args[2])
-
-    def _opens_a_database(self, args: tuple[Any, ...]) -> None:
-        if isinstance(args[0], (str, bytes, os.PathLike)) and os.fsdecode(args[0])[:1] != ":":
-            self._opened((args[0], None, os.O_RDWR))
-
     def _forget_quick(self) -> None:
-        self._looked_at.clear()
+        self.hooks.known_paths.clear()
         self._read.clear()
 
-    def _moves(self, _: object) -> None:
+    def _moves(self, *_: object) -> None:
         self._folder = None
         self._forget_quick()
 
-    def _counted(self, path: Any, dir_fd: int = -1) -> tuple[str, str | None]:
-        """A path as text from the root, and the name under which it counts, if it does."""
-        full = self._full(path, None if dir_fd < 0 else dir_fd)
+    def _counted(self, path: Any, dir_fd: int | None = None) -> tuple[str, str | None]:
+        """A path as text from the root, "" for what is none, and the name under which it counts, if it does."""
+        full = self._full(path, dir_fd)
         return full or "", None if full is None else self.places.name(full)
 
     def _full(self, path: Any, dir_fd: int | None = None) -> str | None:
@@ -288,14 +290,19 @@ class Touches:
         name = os.fsdecode(key)
         if self._copied < len(self._copying) and self._copying[self._copied] == name:
             self._copied += 1
+            self.hooks.copying = self._copied < len(self._copying)
             return
         self._stop_copying()
         self._asked_for(name)
 
     def _asked_for(self, name: str, asker: CodeType | None = None) -> None:
-        if name in self._set or ("variable", name, True) in self._seen:
+        if name in self._set:
             return
-        code = asker or _asker(sys._getframe(1))
+        asks = self._foreign_asks[name] = self._foreign_asks.get(name, 0) + 1
+        if asks > _MOST_FOREIGN_ASKS or ("variable", name, True) in self._seen:
+            self.hooks.known_variables.add(name)
+            return
+        code = asker or _asker(_caller())
         ours = code is not None and self.is_ours(code.co_filename) and _names(code, name)
         if ours or ("variable", name, False) not in self._seen:
             self._find(("variable", name, ours))
@@ -304,12 +311,14 @@ class Touches:
         """All names are given: who takes all values in this order has made a copy, and asked for nothing."""
         self._stop_copying()
         self._copying, self._copied = [os.fsdecode(key) for key in keys], 0
-        self._copier = _asker(sys._getframe(1))
+        self.hooks.copying = True
+        self._copier = _asker(_caller())
 
     def _stop_copying(self) -> None:
         """Where a copy broke off, what was taken by then was asked for."""
         asked = self._copying[: self._copied] if self._copied < len(self._copying) else []
         self._copying, self._copied = [], 0
+        self.hooks.copying = False
         for name in asked:
             self._asked_for(name, self._copier)
 
@@ -324,11 +333,6 @@ class Touches:
         said = [os.fsdecode(word) for word in words or ()]
         if said and not (said[-1].startswith(_TRACKER) or os.path.basename(said[0]) in _OF_THE_MACHINE):
             self._find(("command", *said))
-
-    def _copied_code(self, args: tuple[Any, ...]) -> None:
-        """Code that is made of other code at run time, as unpickling does, has no marks and is not monitored."""
-        if self.is_ours(args[1]):
-            self.problem(f"code that was made at run time ({args[2]})")
 
     def _failed(self, error: BaseException) -> None:
         self.problem(f"an error of the trace: {type(error).__name__}: {error}")
@@ -392,6 +396,21 @@ def _plain(found: os.stat_result | None) -> Stat:
     return found and (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
 
 
+def _given(args: Args, options: Options, n: int, name: str, default: Any = None) -> Any:
+    """An argument, however it was given."""
+    return args[n] if len(args) > n else options.get(name, default)
+
+
+def _flags(mode: str) -> int:
+    """What `open` makes of a mode."""
+    access = os.O_RDWR if "+" in mode else os.O_WRONLY
+    if "w" in mode:
+        return access | os.O_CREAT | os.O_TRUNC
+    if "x" in mode:
+        return access | os.O_CREAT | os.O_EXCL
+    return access | os.O_CREAT if "a" in mode else access if "+" in mode else os.O_RDONLY
+
+
 def _folder_behind(fd: int) -> str | None:
     """The folder that a descriptor means, where the system tells."""
     for place in ("/proc/self/fd", "/dev/fd"):
@@ -400,6 +419,14 @@ def _folder_behind(fd: int) -> str | None:
         except OSError:
             continue
     return None
+
+
+def _caller() -> FrameType | None:
+    """The frame that asks, past this program."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame and frame.f_code.co_filename in _OURS:
+        frame = frame.f_back
+    return frame
 
 
 def _is_importing(frame: FrameType | None) -> bool:
@@ -417,7 +444,7 @@ def _seeks(frame: FrameType | None, modules: frozenset[str]) -> bool:
 
 
 def _beyond_paths(frame: FrameType | None) -> FrameType | None:
-    """The frame that asks, past this program and the parts of the library that take paths apart."""
+    """The frame that asks, past the parts of the library that take paths apart."""
     while frame and frame.f_code.co_filename in _OF_PATHS:
         frame = frame.f_back
     return frame

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType
@@ -18,6 +17,8 @@ from .hooks import Hooks
 from .marks import Executed, readers
 from .places import Places
 from .touches import Touches
+
+_INTERPRETERS = ("_interpreters", "_xxsubinterpreters")
 
 
 class Tracer:
@@ -32,8 +33,8 @@ class Tracer:
     ) -> None:
         self.hooks = hooks
         self.names = names
-        self.executed = Executed(most, self._not_followed)
         self.touches = Touches(hooks, Places(root, foreign), most.__contains__)
+        self.executed = Executed(most, self._not_followed, self.touches.problem)
         self.told: set[str] = set()
         self.loaded = frozenset(sys.modules)
         self.n_loaded = -1
@@ -67,6 +68,8 @@ class Tracer:
         touches = self.touches
         if _was_compiled_by_torch():
             touches.problem("torch.compile")
+        if self._has_more_interpreters():
+            touches.problem("another interpreter in the process")
         touches.settle()
         packages = self._packages(is_first_party)
         found = {
@@ -92,6 +95,11 @@ class Tracer:
         self.told.update(found)
         return found
 
+    def _has_more_interpreters(self) -> bool:
+        """Whether there may have been some: who loads the module for it makes one."""
+        names = [name for name in _INTERPRETERS if name in sys.modules]
+        return any(name not in self.loaded or len(sys.modules[name].list_all()) > 1 for name in names)
+
     def _not_followed(self, path: str) -> None:
         self.touches.problem(f"functions of {self.names[path]} that can't be followed")
 
@@ -110,7 +118,7 @@ def _is_installed(name: str) -> bool:
     if standard is not None:
         return name not in standard
     place = os.path.dirname(spec.origin or "")
-    return not place.startswith(sysconfig.get_path("stdlib")) or "site-packages" in place
+    return not place.startswith(os.path.dirname(os.__file__)) or "site-packages" in place
 
 
 def _was_compiled_by_torch() -> bool:

@@ -60,6 +60,7 @@ GRACE_S = 1.0
 SEED = 0
 TORCH_SEED = 67280421310721
 """What torch starts with, so that an action that is the first to import it draws as the later ones do."""
+_OURS = os.path.dirname(__file__)
 _PR_SET_CHILD_SUBREAPER = 36
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
@@ -369,7 +370,7 @@ class Worker:
             print(error, file=self.stderr)
             return {"ok": False, "error": str(error), "traceback": ""}
         report = traceback.TracebackException.from_exception(error)
-        _keep_frames(report, lambda file: file != __file__ and not file.startswith("<frozen importlib"))
+        _keep_frames(report, lambda file: os.path.dirname(file) != _OURS and not file.startswith("<frozen importlib"))
         print("".join(report.format()), end="", file=self.stderr)
         _keep_frames(report, lambda file: file in self.frozen.files)
         return {"ok": False, "error": error_line(error), "traceback": "".join(report.format())}

@@ -177,7 +177,10 @@ def test_data_beside_a_package_counts_and_frozen_sources_do_not(space: Space) ->
         ("os.listdir(os.open('data', os.O_RDONLY))", "data"),
         ("open('link/d.txt')", "link/d.txt"),
         ("open('link/../a.txt')", "link/../a.txt"),
-        ("__import__('sqlite3').connect('data/a.txt')", "data/a.txt"),
+        ("__import__('io').FileIO('data/a.txt')", "data/a.txt"),
+        ("open('a.txt', opener=lambda p, f: os.open(p, f, dir_fd=os.open('data', 0)))", "data/a.txt"),
+        ("open(mode='r', file='data/a.txt')", "data/a.txt"),
+        ("__import__('io').open_code(os.getcwd() + '/data/a.txt')", "data/a.txt"),
         ("os.link('data/a.txt', 'hard')", "data/a.txt"),
         ("os.rename('data/a.txt', 'moved')", "data/a.txt"),
         ("os.symlink('data/a.txt', 'soft'), open('soft')", "soft"),
@@ -427,20 +430,27 @@ def test_another_interpreter_in_the_process_is_unseen(space: Space) -> None:
 
 def test_what_is_wrapped_is_used_as_ever(space: Space, python: str) -> None:
     body = """
-import inspect, pickle, shutil, subprocess, _posixsubprocess
+import _io, inspect, io, pickle, shutil, subprocess, tokenize, _posixsubprocess
 
 class Holds:
     stat, exists = os.stat, os.access
 
-wrapped = [os.stat, os.lstat, os.access, os.readlink, os.open, _posixsubprocess.fork_exec]
+wrapped = [os.stat, os.lstat, os.access, os.readlink, os.open, open, os.scandir, _posixsubprocess.fork_exec]
+names = ["stat", "lstat", "access", "readlink", "open", "open", "scandir", "fork_exec"]
 assert Holds().stat("scripts").st_mode == os.stat("scripts").st_mode
 assert all(pickle.loads(pickle.dumps(one)) == one for one in wrapped), "by name"
-assert [one.__name__ for one in wrapped] == ["stat", "lstat", "access", "readlink", "open", "fork_exec"]
+assert [one.__name__ for one in wrapped] == names
+assert open is io.open is _io.open is tokenize._builtin_open
+with open("scripts/a.py", "rb") as file:
+    assert isinstance(file.raw, io.FileIO) and type(file.raw) is _io.FileIO
+    assert issubclass(io.FileIO, io.RawIOBase) and issubclass(_io.FileIO, io.FileIO) and not issubclass(str, io.FileIO)
+class Own(io.FileIO): pass
+assert not isinstance(file.raw, Own) and isinstance(Own("scripts/a.py"), io.FileIO) and io.FileIO.__name__ == "FileIO"
 assert all(callable(one) and one.__doc__ for one in wrapped)
 assert shutil.rmtree.avoids_symlink_attacks
 assert {os.stat, os.open} <= os.supports_dir_fd and os.stat in os.supports_follow_symlinks and os.stat in os.supports_fd
 assert type(os.environ).__getitem__.__name__ == "__getitem__" and type(os.environ).__name__ == "_Environ"
-for ask in (os.stat, os.open, os.environ.__getitem__):
+for ask in (os.stat, os.open, open, os.environ.__getitem__):
     for wrong in ([], ["a"] * 5, [None]):
         try:
             ask(*wrong)

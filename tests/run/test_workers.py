@@ -314,6 +314,13 @@ def test_an_exception_is_told_in_one_line_and_with_the_users_frames(space: Space
     assert result.exit == ""
 
 
+def test_the_log_shows_no_frame_of_what_overhears(space: Space) -> None:
+    space.write("scripts/a.py", "import os\n\ndef f():\n    os.listdir('no/such')\n")
+    assert space.workers().call(space.job("scripts/a.py::f")).error.startswith("FileNotFoundError")
+    assert "os.listdir('no/such')\n" in space.log.read_text()
+    assert "buildsys/run" not in space.log.read_text()
+
+
 def test_a_traceback_shows_the_frozen_lines(space: Space) -> None:
     script = space.write("scripts/a.py", "def fail():\n    raise ValueError('bad row')  # as it was\n")
     job = space.job("scripts/a.py::fail")
