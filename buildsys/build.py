@@ -16,8 +16,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
 from buildsys.assess import Assessment, Assessor
-from buildsys.code.parse import Broken
 from buildsys.deliver import Delivered
+from buildsys.diagnostics import Diagnosis
 from buildsys.ephemeral import ASKED_FOR, Ephemeral
 from buildsys.errors import FAILED, BuildError
 from buildsys.execute import Executed
@@ -29,6 +29,7 @@ from buildsys.model import (
     BuildFinished,
     BuildStarted,
     Decision,
+    Diagnosed,
     Event,
     Made,
     Notice,
@@ -120,6 +121,9 @@ class Build:
         self._preparer = Preparer(project, graph)
         self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past)
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files, self._past)
+        self._diagnosis = Diagnosis(project, graph, self._preparer, wanted.shards)
+        self._blocked = self._diagnosis.blocked
+        self._diagnosis.keep()
         with project.excerpts():
             self._shared = Shared(project, self._assessor, wanted, self._past)
         self._ephemeral = Ephemeral(graph, self._files, self._past)
@@ -157,6 +161,7 @@ class Build:
         """KeyboardInterrupt ends what runs; it is reported, not raised."""
         started = time.monotonic()
         self._emit(self._beginning())
+        self._tell_diagnostics()
         self._readers.tell()
         unknown: BuildError | None = None
         try:
@@ -190,6 +195,13 @@ class Build:
         rules = tuple(self._wanted.shards)
         gpus = {name: rule.gpus for name in rules if (rule := self._graph.rules[name]).gpus}
         return BuildStarted(self._options.command, self._options.targets, rules, self._graph.prices, gpus)
+
+    def _tell_diagnostics(self) -> None:
+        """At once: what is found later costs an hour more."""
+        for one in self._diagnosis.news:
+            self._emit(Diagnosed(one))
+        if self._diagnosis.trouble:
+            self._emit(Notice("warning", self._diagnosis.trouble))
 
     def _loop(self) -> None:
         self._advance()
@@ -259,9 +271,8 @@ class Build:
 
     def _obstacle(self, action: ActionId) -> tuple[Outcome, str, str] | None:
         """Why an action can't even be assessed: outcome, reason, error; None where it can."""
-        code = self._preparer.code(self._graph.rules[action.rule])
-        if isinstance(code, Broken):
-            return "blocked", code.problem, code.render()
+        if wrong := self._blocked.get(action.rule):
+            return "blocked", wrong.problem, wrong.render()
         bad = next((need for need in self._frontier.needs(action) if not self._is_good(need)), None)
         return ("skipped", self._needs(bad), "") if bad else None
 

@@ -18,6 +18,7 @@ from buildsys.model import (
     BuildFinished,
     BuildStarted,
     CheckFinished,
+    Diagnosed,
     Event,
     Notice,
     Outcome,
@@ -105,6 +106,10 @@ class Console:
                 self._width = max([self._width, *(len(name) for name in event.rules)])
             case Notice():
                 return [_notice(event)]
+            case Diagnosed():
+                text = event.diagnostic.render()
+                self._told.add(text)
+                return error_lines(text)
             case ServiceReady():
                 where = event.url.partition("//")[2].partition("/")[0]
                 return [[Span(f"{event.name} ready on {where} ({duration(event.seconds)})")]]

@@ -16,9 +16,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal
 
-from buildsys.code.parse import Broken
+from buildsys.diagnostics import check
 from buildsys.errors import BuildError
-from buildsys.model import RuleName
+from buildsys.model import Diagnostic, RuleName
 from buildsys.phrases import counted, listed
 from buildsys.prepare import Preparer
 from buildsys.project import Project
@@ -74,19 +74,18 @@ def _rules(project: Project) -> tuple[Graph | None, list[Finding]]:
     except BuildError as error:
         return None, [_of_error("rules", error)]
     preparer = Preparer(project, graph)
-    wrong: dict[Finding, None] = {}
+    diagnostics, diagnosis = check(project, graph, preparer)
+    found = [_of_diagnostic(one) for one in diagnostics]
+    if diagnosis.trouble:
+        found.append(Finding("scripts", "note", diagnosis.trouble, hint="pip install ruff"))
     for rule in graph.rules.values():
-        try:
-            code = preparer.code(rule)
-            if isinstance(code, Broken):
-                wrong[_of_error("scripts", code)] = None
-        except BuildError as error:
-            wrong[_of_error("rules", error)] = None
         if rule.python and not (shutil.which(project.root / rule.python) or shutil.which(rule.python)):
             what, hint = f"[rule.{rule.name}] has no interpreter {rule.python}", "make it, or name another one"
-            wrong[Finding("python", "wrong", what, str(rule.place), hint)] = None
-    told = f"{counted(len(graph.rules), 'rule')}, and their scripts parse"
-    return graph, [*(list(wrong) or [Finding("rules", "ok", told)]), *_unplaced(preparer, graph)]
+            found.append(Finding("python", "wrong", what, str(rule.place), hint))
+    if not any(one.level == "wrong" for one in found):
+        told = f"{counted(len(graph.rules), 'rule')}, and nothing blocks them"
+        found.insert(0, Finding("rules", "ok", told))
+    return graph, [*found, *_unplaced(preparer, graph)]
 
 
 def _unplaced(preparer: Preparer, graph: Graph) -> Iterator[Finding]:
@@ -271,6 +270,12 @@ def _workers(project: Project) -> list[int]:
         except OSError:
             continue  # gone by now, or another user's
     return sorted(found)
+
+
+def _of_diagnostic(one: Diagnostic) -> Finding:
+    place = str(one.place or "")
+    about = "packages" if one.level == "note" else "scripts" if ".py" in place else "rules"
+    return Finding(about, "wrong" if one.level == "error" else "note", one.problem, place, one.hint)
 
 
 def _of_error(about: str, error: BuildError) -> Finding:

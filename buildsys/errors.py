@@ -79,30 +79,62 @@ class BuildError(Exception):
 
     def render(self) -> str:
         """The error as people read it, without colour: `error:`, place, excerpt, facts, `hint:`."""
-        lines = [f"error: {self.problem}"]
-        if self.place:
-            lines.append(f"  {self.place}")
-        lines += [f"    {line}" for line in self.excerpt.splitlines()]
-        width = max((len(label) for label, _ in self.facts), default=0) + 1
-        lines += [f"  {label + ':':<{width}} {text}" for label, text in self.facts]
-        if self.hint:
-            lines.append(f"hint: {self.hint}")
-        return "\n".join(lines)
+        return render("error", self.problem, self.place, self.excerpt, self.facts, self.hint)
 
     def __str__(self) -> str:
         return self.render()
 
 
-def excerpt_of(text: str, line: int, *, around: int = 2) -> str:
-    """The lines about `line` (from 1) with their numbers and an arrow at it; empty where there is no such line."""
+def render(
+    level: str,
+    problem: str,
+    place: Place | None = None,
+    excerpt: str = "",
+    facts: Sequence[tuple[str, str]] = (),
+    hint: str = "",
+) -> str:
+    """What is wrong as people read it, without colour: the level, place, excerpt, facts, `hint:`."""
+    lines = [f"{level}: {problem}"]
+    if place:
+        lines.append(f"  {place}")
+    lines += [f"    {line}" for line in excerpt.splitlines()]
+    width = max((len(label) for label, _ in facts), default=0) + 1
+    lines += [f"  {label + ':':<{width}} {text}" for label, text in facts]
+    if hint:
+        lines.append(f"hint: {hint}")
+    return "\n".join(lines)
+
+
+def excerpt_of(text: str, line: int, *, around: int = 2, column: int = 0, width: int = 1) -> str:
+    """The lines about `line` (from 1) with their numbers and an arrow at it; empty where there is no such line.
+
+    column: from 1, in characters: carets stand below so many of the line from there on. 0 for none.
+    """
     lines = text.removesuffix("\n").split("\n")
     if not 1 <= line <= len(lines):
         return ""
     first, last = max(1, line - around), min(len(lines), line + around)
-    width = len(str(last))
-    return "\n".join(
-        f"{'→' if n == line else ' '} {n:>{width}} │ {lines[n - 1]}".rstrip() for n in range(first, last + 1)
-    )
+    digits = len(str(last))
+    shown = [f"{'→' if n == line else ' '} {n:>{digits}} │ {lines[n - 1]}".rstrip() for n in range(first, last + 1)]
+    if column:
+        marks = _carets(lines[line - 1], column, width)
+        shown.insert(line - first + 1, f"  {'':>{digits}} │ {marks}")
+    return "\n".join(shown)
+
+
+def _carets(text: str, column: int, width: int) -> str:
+    """Blanks as wide as what stands before the column, and carets as wide as what begins there."""
+    before, marked = text[: column - 1], text[column - 1 : column - 1 + width].rstrip()
+    blanks = "".join(c if c == "\t" else " " * _columns(c) for c in before.ljust(column - 1))
+    return blanks + "^" * max(1, sum(map(_columns, marked)))
+
+
+def _columns(character: str) -> int:
+    if character.isascii():
+        return 1
+    import unicodedata  # few lines are wrong, and few of them need it
+
+    return 0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def nearest(name: str, valid: Sequence[str]) -> str:

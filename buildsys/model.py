@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, NewType
 
 from buildsys.digest import NO_DIGEST, Digest, digest_of
-from buildsys.errors import Place
+from buildsys.errors import Place, render
 from buildsys.request import AS_WRITTEN, Variation
 
 RuleName = NewType("RuleName", str)
@@ -424,6 +424,27 @@ class CheckVerdict:
     answered: bool = True
 
 
+@dataclass(frozen=True)
+class Diagnostic:
+    """One thing that is wrong with a script, or seems to be, found without running it.
+
+    level: an "error" blocks `rules`, a "warning" nothing; a "note" is of this machine, which lacks what they need.
+    problem, place, excerpt, facts, hint: as in `BuildError`.
+    """
+
+    level: Literal["error", "warning", "note"]
+    problem: str
+    place: Place | None = None
+    excerpt: str = ""
+    hint: str = ""
+    rules: tuple[RuleName, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+
+    def render(self) -> str:
+        """As people read it, without colour."""
+        return render(self.level, self.problem, self.place, self.excerpt, self.facts, self.hint)
+
+
 # ---------------------------------------------------------------- events: one closed stream
 
 
@@ -436,6 +457,13 @@ class BuildStarted:
     rules: tuple[RuleName, ...] = ()
     prices: Prices | None = None
     gpus: Mapping[RuleName, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """What was found in the scripts before anything runs."""
+
+    diagnostic: Diagnostic
 
 
 @dataclass(frozen=True)
@@ -513,6 +541,7 @@ class BuildFinished:
 
 Event = (
     BuildStarted
+    | Diagnosed
     | ShardsKnown
     | ServiceReady
     | ActionStarted

@@ -1,5 +1,7 @@
 """What must hold before anything runs: scripts, inputs and versions are known, patterns match, checks are SQL.
 
+A script that is broken is no reason to refuse: it blocks its rules (`diagnostics`).
+
 Joins the graph with the file system. What one action needs and only becomes known later is not looked at here.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 
 from buildsys.code.parse import Broken
 from buildsys.errors import NO_SUCH_TARGET, BuildError
@@ -57,7 +60,8 @@ def _checked(project: Project, graph: Graph, wanted: Wanted, preparer: Preparer,
         for given in rule.inputs:
             _require(project, graph, files, given)
     for service in services.values():
-        preparer.service_code(service)
+        with suppress(Broken):
+            preparer.service_code(service)
         for given in service.inputs:
             _require(project, graph, files, given)
     return Frontier(graph, wanted, shards)

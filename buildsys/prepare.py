@@ -54,13 +54,16 @@ class Prepared:
 
 
 class Preparer:
-    """Prepares the rules of one build. Sources and packages are looked at once: a build sees one version of them."""
+    """Prepares the rules of one build. Sources and packages are looked at once: a build sees one version of them.
+
+    environ: the variables of whoever builds.
+    """
 
     def __init__(self, project: Project, graph: Graph, environ: Mapping[str, str] | None = None) -> None:
         self._project = project
         self._graph = graph
-        self._environ = os.environ if environ is None else environ
-        self._interpreters = Interpreters(project.looks, project.state / "cache", action_environment((), self._environ))
+        self.environ = os.environ if environ is None else environ
+        self._interpreters = Interpreters(project.looks, project.state / "cache", action_environment((), self.environ))
         self._code: dict[RuleName, Slice | Broken | None] = {}
         self._versions: dict[RuleName, tuple[dict[str, str], dict[str, str]]] = {}
         self._installed: dict[str, Installed] = {}
@@ -90,7 +93,7 @@ class Preparer:
         versions = keyed | (installed.compiled(code) if code else {})
         facts = tuple(rule_facts(rule, code, self._around(rule.env, versions, service_keys, interpreter)))
         hasher = hasher_of(facts)
-        env = action_environment([*rule.env, *(variable for _, variable in rule.secrets)], self._environ)
+        env = action_environment([*rule.env, *(variable for _, variable in rule.secrets)], self.environ)
         settings = [Fact("setting", setting.name, setting.value, setting.config_key) for setting in rule.settings]
         texts = sorted(code.sources.items()) if code else []
         homes = installed.homes(code) if code else ()
@@ -147,11 +150,22 @@ class Preparer:
         ]
         return hasher_of(facts).digest()
 
+    def scripts(self, rule: Rule) -> list[str]:
+        """The project's scripts that a rule runs; none where it runs no Python of ours. Raises BuildError as `code`."""
+        if rule.kind != "shell":
+            return [rule.script]
+        return self._scripts(rule.command, command_values(rule.params, rule.settings), rule.place, rule.python)
+
     def service_code(self, service: Service) -> Slice | None:
+        """The slice of a service's scripts. Raises Broken, and BuildError as `code` does."""
         return self._command_code(service.command, command_values(service.params), service.place)
 
+    def service_scripts(self, service: Service) -> list[str]:
+        """As `scripts`."""
+        return self._scripts(service.command, command_values(service.params), service.place)
+
     def service_environment(self, service: Service) -> dict[str, str]:
-        return action_environment(service.env, self._environ)
+        return action_environment(service.env, self.environ)
 
     def _around(
         self,
@@ -168,7 +182,7 @@ class Preparer:
         )
 
     def _variable(self, name: str) -> str | None:
-        value = self._environ.get(name)
+        value = self.environ.get(name)
         self._project.looks.variable(name, value)
         return value
 
@@ -181,10 +195,14 @@ class Preparer:
         installed = self.installed(rule.python)
         return installed.slicer.slice(rule.script, rule.function)
 
+    def _scripts(
+        self, command: str, values: Mapping[str, str | Sequence[str]], place: Place, python: str = ""
+    ) -> list[str]:
+        return scripts_of(command, values, self._project.looks, place, self.installed(python).sources.elsewhere)
+
     def _command_code(
         self, command: str, values: Mapping[str, str | Sequence[str]], place: Place, python: str = ""
     ) -> Slice | None:
         installed = self.installed(python)
-        scripts = scripts_of(command, values, self._project.looks, place, installed.sources.elsewhere)
-        slices = [installed.slicer.slice(script, "") for script in scripts]
+        slices = [installed.slicer.slice(script, "") for script in self._scripts(command, values, place, python)]
         return merge(slices) if slices else None

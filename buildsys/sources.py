@@ -146,7 +146,11 @@ class Sources:
         if is_outside(folder):
             parts = self._installed.editables.parts(folder)
             return sorted(path + file[len(where) :] for path, where in parts for file in self._tree.sources(where))
-        return [path for path in self._tree.sources(folder) if not any(made.fullmatch(path) for made in self._made)]
+        return [path for path in self._tree.sources(folder) if not self.is_made(path)]
+
+    def is_made(self, path: str) -> bool:
+        """Some rule makes it, or the folder that it is in."""
+        return any(made.fullmatch(path) for made in self._made)
 
     def elsewhere(self, name: str) -> Sequence[str]:
         return () if name in self._installed.stdlib else self._installed.editables.elsewhere(name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from buildsys.assess import Assessment, Assessor, Keyed, Served, input_parts
-from buildsys.code.parse import Broken
+from buildsys.diagnostics import Diagnosis
 from buildsys.digest import Digest
 from buildsys.ephemeral import ASKED_FOR, Ephemeral, budget_exceeded
 from buildsys.errors import NO_SUCH_TARGET, NOT_UP_TO_DATE, BuildError
@@ -138,6 +138,7 @@ class Surveyor:
         self.files = Files(project.root, past.files, project.looks)
         self.assessor = Assessor(graph, self._preparer, self.files, Store(project.state), past)
         self._frontier = preflight(project, graph, wanted, self._preparer, self.files, past)
+        self._blocked = Diagnosis(project, graph, self._preparer, wanted.shards).blocked
         with project.excerpts():
             self._shared = Shared(project, self.assessor, wanted, past)
         self.ephemeral = Ephemeral(graph, self.files, past)
@@ -245,9 +246,8 @@ class Surveyor:
     def _early(self, action: ActionId) -> Planned | None:
         """The fate of an action that can't be assessed, because its code is broken or its inputs are not known yet."""
         rule = self.graph.rules[action.rule]
-        code = self._preparer.code(rule)
-        if isinstance(code, Broken):
-            return Planned(action, "blocked", code.problem, error=code.render())
+        if wrong := self._blocked.get(rule.name):
+            return Planned(action, "blocked", wrong.problem, error=wrong.render())
         needs = [self.planned[need] for need in self._frontier.needs(action)]
         if bad := next((need for need in needs if need.fate in ("blocked", "skipped")), None):
             # Of the same shard it goes without saying, and actions that differ in nothing else are told together.

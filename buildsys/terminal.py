@@ -90,7 +90,7 @@ def _error_line(line: str) -> Line:
     return [Span(line, "bold" if line.lstrip().startswith("→") else "")]
 
 
-_STARTS: Final[dict[str, Style]] = {"error:": "red", "warning:": "yellow", "hint:": "cyan"}
+_STARTS: Final[dict[str, Style]] = {"error:": "red", "warning:": "yellow", "note:": "cyan", "hint:": "cyan"}
 
 
 class Screen:

@@ -118,6 +118,25 @@ def test_an_empty_text_has_one_empty_line() -> None:
     assert excerpt_of("", 1) == "→ 1 │"
 
 
+@pytest.mark.parametrize(
+    ("text", "column", "width", "marks"),
+    [
+        ("x = y", 5, 1, "    ^"),
+        ("total = cout", 9, 4, "        ^^^^"),
+        ("\tx = y", 6, 1, "\t    ^"),
+        ("量 = y", 5, 1, "     ^"),
+        ("x = 量", 5, 1, "    ^^"),
+        ("x = y", 5, 40, "    ^"),
+        ("x = y   ", 5, 40, "    ^"),
+        ("x = y", 9, 1, "        ^"),
+        ("", 1, 1, "^"),
+    ],
+)
+def test_carets_stand_below_what_is_meant(text: str, column: int, width: int, marks: str) -> None:
+    shown = excerpt_of(f"a\n{text}\nb", 2, column=column, width=width).split("\n")
+    assert shown == ["  1 │ a", f"→ 2 │ {text}".rstrip(), f"    │ {marks}", "  3 │ b"]
+
+
 # ---------------------------------------------------------------- nearest
 
 

@@ -61,9 +61,9 @@ def alike(actions: Iterable[Planned], by: Callable[[Planned], Hashable]) -> list
 
 
 def known(found: Survey) -> list[Planned]:
-    """The actions but those that only stand in for a rule whose shards are not known yet."""
+    """The actions but those that only stand in for a rule whose shards are not known yet; what is blocked is known."""
     unknown = set(unknown_shards(found))
-    return [planned for planned in found.actions if planned.action.rule not in unknown]
+    return [planned for planned in found.actions if planned.action.rule not in unknown or planned.fate == "blocked"]
 
 
 def unknown_shards(found: Survey) -> list[RuleName]:

@@ -17,6 +17,7 @@ from buildsys.cli.command import SETTINGS, folder_option, write_examples
 COMMANDS: Final = {
     "init": "Make a project to start from.",
     "build": "Bring outputs up to date.",
+    "check": "Say what is wrong with rules and scripts, and run nothing.",
     "plan": "Say what a build would run, and why.",
     "status": "Say which rules are up to date.",
     "why": "Explain why an action runs, or what its result rests on.",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
 from buildsys.cli.command import Command, folder_option
+from buildsys.diagnostics import missing_packages
+from buildsys.model import Diagnostic
 from buildsys.phrases import counted
+from buildsys.project import Project
 from buildsys.template import TEMPLATES, Started, start
-from buildsys.terminal import Line, Span, show
+from buildsys.terminal import Line, Span, error_lines, show
 
 _EDIT: Final = "workspace/data/prompts/0001.jsonl"
 
@@ -39,11 +43,12 @@ def command(folder: str, project: str, template: str) -> None:
 
     It overwrites nothing: files that are in the way are told, and nothing is written then.
     """
-    started = start(Path(click.get_current_context().find_root().obj, folder, project), template)
-    show(_lines(started, project, template), sys.stderr)
+    root = Path(click.get_current_context().find_root().obj, folder, project)
+    started = start(root, template)
+    show(_lines(started, project, template, missing_packages(Project(root))), sys.stderr)
 
 
-def _lines(started: Started, folder: str, template: str) -> list[Line]:
+def _lines(started: Started, folder: str, template: str, missing: Sequence[Diagnostic]) -> list[Line]:
     rule_file = next(path for path in started.paths if path.startswith("rules/"))
     lines: list[Line] = [[Span(f"{counted(len(started.paths), 'file')} in {folder}", "bold")]]
     lines.append([Span(f"  {rule_file}  says what is made from what: start reading there")])
@@ -51,8 +56,6 @@ def _lines(started: Started, folder: str, template: str) -> list[Line]:
         lines.append([Span(f"  your .gitignore is left as it is; add to it: {' '.join(started.unignored)}", "yellow")])
     enter = "" if folder == "." else f"cd {shlex.quote(folder)} && "
     lines.append([Span(f"try: {enter}buildsys build")])
-    if template == "eagle3":
-        lines.append([Span("its scripts need more: pip install 'buildsys[pipeline]'")])
-    else:
+    if template != "eagle3":
         lines.append([Span(f"then change a question in {_EDIT}, and: buildsys plan")])
-    return lines
+    return [*lines, *(line for one in missing for line in error_lines(one.render()))]

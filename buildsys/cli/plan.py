@@ -83,7 +83,12 @@ def plan_lines(found: Survey) -> list[Line]:
     lines: list[Line] = [[Span(f"{counted(len(actions), 'action')}: ", "bold"), *counts(fates)]]
     for group in groups:
         lines += _group_lines(group, width)
-    lines += [[Span(f"  {rule:<{width}}  "), Span("its shards are not known yet", "dim")] for rule in unknown]
+    told = {group.first.action.rule for group in groups}
+    lines += [
+        [Span(f"  {rule:<{width}}  "), Span("its shards are not known yet", "dim")]
+        for rule in unknown
+        if rule not in told
+    ]
     guessed = [rule for rule in found.guessed if rule not in unknown]
     if guessed:
         lines.append([Span(f"the shards of {', '.join(guessed)} are taken to be those of the last build", "dim")])

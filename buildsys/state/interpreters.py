@@ -32,7 +32,7 @@ _SAID_LINES: Final = 5
 class Interpreter:
     """One interpreter. python: its path, absolute. version: "3.12". stdlib: top-level names, empty before 3.10.
 
-    folders: where it lies, and what is installed for it.
+    folders: where it lies, and what is installed for it. path: where it looks for modules.
     """
 
     python: str
@@ -40,6 +40,7 @@ class Interpreter:
     stdlib: frozenset[str]
     distributions: Distributions
     folders: tuple[str, ...]
+    path: tuple[str, ...]
 
 
 class Interpreters:
@@ -70,8 +71,8 @@ class Interpreters:
                 f"the interpreter {path} is too old: Python {version[0]}.{version[1]}",
                 hint="workers need Python {}.{} or later".format(*OLDEST),
             )
-        own = "{}.{}".format(*version)
-        return Interpreter(python, own, frozenset(told["stdlib"]), Distributions.told(told), tuple(told["own"]))
+        own, places = "{}.{}".format(*version), (tuple(told["own"]), tuple(told["folders"]))
+        return Interpreter(python, own, frozenset(told["stdlib"]), Distributions.told(told), *places)
 
     def _told(self, path: str, python: str) -> dict[str, Any]:
         """What it last told, if nothing that it told of has changed since."""
