@@ -227,6 +227,8 @@ class Diagnosis:
         outline = reached.outlines[path]
         if outline is None or outline.opaque or reached.meddles or suspect.name in reached.sets:
             return False
+        if reached.is_submodule(path, suspect.name):
+            return False
         if suspect.main and not (program.is_main and path in program.scripts):
             return False
         if suspect.annotation and program.version >= _LAZY_ANNOTATIONS:

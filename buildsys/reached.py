@@ -158,6 +158,10 @@ class Reached:
                 names |= brought
         return frozenset(names)
 
+    def is_submodule(self, path: str, name: str) -> bool:
+        """A package has the modules below it as names, once anything has imported them."""
+        return path.endswith(_PACKAGE) and self._is_there(posixpath.join(posixpath.dirname(path), name))
+
     def _found(self, imported: Imported, path: str) -> _Found:
         parts = imported.module.split(".") if imported.module else []
         stem = path
@@ -194,19 +198,19 @@ class Reached:
                 yield Lack("package", root, path, imported, near=tuple(near))
         elif found.missing:
             owners = [self.outlines.get(file) for file in found.files]
-            is_known = all(owner and not owner.opaque for owner in owners)
+            is_known = not self.meddles and all(owner and not owner.opaque for owner in owners)
             if is_known and not self._files.is_anything(found.stem):
                 name = "." * imported.level + found.missing
                 yield Lack("module", name, path, imported, near=self._near(found.stem))
         elif owner := self._files.module(found.stem):
-            yield from self._lacking_names(imported, path, found.stem, owner)
+            yield from self._lacking_names(imported, path, owner)
 
-    def _lacking_names(self, imported: Imported, path: str, stem: str, owner: str) -> Iterator[Lack]:
-        known = self.star_names(owner)
+    def _lacking_names(self, imported: Imported, path: str, owner: str) -> Iterator[Lack]:
+        known = None if self.meddles else self.star_names(owner)
         for name in imported.names:
             if known is None or name in known or name == "*" or name.startswith("__") or name in self.sets:
                 continue
-            if not (owner.endswith(_PACKAGE) and self._is_there(posixpath.join(stem, name))):
+            if not self.is_submodule(owner, name):
                 near = difflib.get_close_matches(name, sorted(known), 1)
                 yield Lack("name", name, path, imported, owner, tuple(near))
 

@@ -21,6 +21,9 @@ from buildsys.code.wording import reworded
 _NAME: Final = re.compile(r"`(?P<name>[^`]+)`")
 _NEW: Final = re.compile(r">= (\d+)\.(\d+)")
 _QUIET: Final = re.compile(r"#\s*noqa(?P<codes>\s*:[\w\s,]*)?", re.IGNORECASE)
+_KNOWN: Final = re.compile(
+    r"#\s*type:\s*ignore\[[^]]*\bname-defined\b|#\s*pyright:\s*ignore\[[^]]*\breportUndefinedVariable\b"
+)
 _CODES: Final = ("F821", "F823", "F405")
 SYNTAX: Final = "invalid-syntax"
 _MOST_NEAR: Final = 3
@@ -159,6 +162,8 @@ def _judged(said: Sequence[Said], names: Names, lines: Sequence[str]) -> Iterato
 
 
 def is_quiet(line: str) -> bool:
-    """A comment says that its names are well as they are: `# noqa`, or `# noqa: F821`."""
+    """A comment says that its names are well as they are: `# noqa`, `# noqa: F821`, or that of a type checker."""
+    if _KNOWN.search(line):
+        return True
     found = _QUIET.search(line)
     return bool(found) and (not found["codes"] or any(code in found["codes"].upper() for code in _CODES))  # type: ignore[index]

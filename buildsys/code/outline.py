@@ -14,7 +14,7 @@ from typing import Final
 
 _ANY: Final = frozenset(("global_enum", "_convert_", "_convert", "f_globals"))
 """Names and attributes by which a module gets names at its top level that no statement of it shows."""
-_OF_SYS: Final = {"path": "moves", "meta_path": "moves", "path_hooks": "moves", "modules": "opaque"}
+_OF_SYS: Final = {"path": "moves", "meta_path": "moves", "path_hooks": "moves", "modules": "meddles"}
 _MAY_DO: Final = re.compile(
     r"\bsys\s*\.\s*(path|meta_path|modules)|\b(from|import)\s+sys\s+(as|import)\b|\b(vars|locals|install)\s*\("
     r"|\b(globals|exec|global_enum|_convert_?|f_globals|builtins|__builtins__|setattr|addsitedir|__path__|__dict__)\b"

@@ -62,7 +62,7 @@ class Names:
     def __init__(self, tree: ast.Module) -> None:
         """Raises RecursionError, as `Scopes` does."""
         self._scopes = Scopes(tree)
-        self._texts = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+        self._reads = {(read.name, read.at): read for read in self._scopes.reads}
         self._is_deferred = any(
             isinstance(node, ast.ImportFrom)
             and node.module == "__future__"
@@ -72,17 +72,8 @@ class Names:
 
     def judge(self, name: str, at: Position) -> Verdict | None:
         """The verdict on a name at a place; None where nothing is read there as it runs, as in a quoted annotation."""
-        verdicts = [verdict for read in self._reads(name, at) if (verdict := self._verdict(read))]
-        return min(verdicts, key=lambda verdict: verdict.sure, default=None)
-
-    def _reads(self, name: str, at: Position) -> list[Read]:
-        """Those at the place; within an f-string, whose places older Pythons do not tell right, all in the same one."""
-        named = [read for read in self._scopes.reads if read.name == name]
-        exact = [read for read in named if read.at == at]
-        if exact:
-            return exact
-        around = [text for text in self._texts if text.lineno <= at[0] <= (text.end_lineno or 0)]
-        return [read for read in named if any(step.parent in around for step in read.step.outward())]
+        read = self._reads.get((name, at))
+        return self._verdict(read) if read else None
 
     def _verdict(self, read: Read) -> Verdict | None:
         doubts = set(_doubts(read, self._is_deferred))
@@ -107,16 +98,11 @@ class Names:
         bindings = [one for one in owner.bound[read.name] if not _is_declaration(one)]
         lasting = [one for one in bindings if not _is_over(one, read)]
         since = min((one.since[0] for one in lasting), default=0)
-        if owner is not read.scope or owner.kind == "class" or owner.comprehension or self._is_deleted(read):
+        if owner is not read.scope or owner.kind == "class" or owner.comprehension:
             return "undefined", False, since
         if not lasting:
             return ("gone" if bindings else "early"), bool(bindings) or owner.kind == "function", 0
         return "early", all(_is_later(one, read) for one in lasting), since
-
-    def _is_deleted(self, read: Read) -> bool:
-        """Some place deletes it, so it comes and goes."""
-        named = (other for other in self._scopes.reads if other.name == read.name)
-        return any(isinstance(other.step.parent, ast.Delete) for other in named)
 
     def _is_probed(self, read: Read) -> bool:
         """Some place asks whether it is there: `try: name ... except NameError`."""

@@ -323,7 +323,7 @@ def test_a_module_or_name_of_ours_that_is_not_there_is_a_mistake(
     ],
 )
 def test_what_is_there_is_no_mistake(fresh: Space, text: str) -> None:
-    fresh.write("scripts/lib/__init__.py", "from .sub import x\nimport lib.sub\nlib.there = 1\n")
+    fresh.write("scripts/lib/__init__.py", "from .sub import x\nimport lib.sub\nlib.there = 1\nsub.y = 1\n")
     fresh.write("scripts/lib/sub.py", "x = 1\n")
     fresh.write("scripts/lib/open.py", "def __getattr__(name): ...\n")
     fresh.write("scripts/lib/stars.py", "from .sub import *\nfrom string import *\n")

@@ -100,6 +100,9 @@ def test_a_message_that_nobody_knows_stays_as_it_is() -> None:
         ("x = y  # NOQA:E501,F821", True),
         ("x = y  # noqa: E501", False),
         ("x = y", False),
+        ("x = y  # type: ignore[attr-defined, name-defined]", True),
+        ("x = y  # pyright: ignore[reportUndefinedVariable]", True),
+        ("x = y  # type: ignore", False),
     ],
 )
 def test_a_comment_keeps_names_quiet(line: str, quiet: bool) -> None:
