@@ -39,10 +39,11 @@ def main() -> int:
 
 def report(scored: Iterable[Scored]) -> int:
     """Prints what is not right, and how many there are of each verdict."""
-    all_of = list(scored)
-    for one in sorted(map(str, (one for one in all_of if one.verdict != "ok"))):
-        print(one)
-    n_of = Counter(one.verdict for one in all_of)
+    n_of: Counter[str] = Counter()
+    for one in scored:
+        n_of[one.verdict] += 1
+        if one.verdict != "ok":
+            print(one, flush=True)
     print("  ".join(f"{verdict} {n_of[verdict]}" for verdict in VERDICTS))
     return 1 if any(n_of[verdict] for verdict in BAD) else 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 ROOT = Path(__file__).parents[2]
+_LIMIT_S = 60
 
 
 class Forks:
@@ -68,6 +70,7 @@ def _become(asked: dict, out: BinaryIO, err: BinaryIO) -> None:
     from buildsys.cli.main import main as program
 
     code = 1
+    signal.alarm(_LIMIT_S)
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out.fileno(), 1)

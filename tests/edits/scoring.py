@@ -5,11 +5,12 @@ Knows no fingerprint of its own: an `Ask` gives them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Literal
 
@@ -76,29 +77,46 @@ def _verdict(case: Case, before: str, again: str, after: str) -> Verdict:
 
 
 def score_ours(cases: list[Case], processes: int = 2, traced: bool = True) -> Iterator[Scored]:
-    """How `buildsys fingerprint` does on the cases; traced: with the trace of a run before the edit."""
-    with ThreadPoolExecutor(processes) as pool:
-        shares = [cases[n::processes] for n in range(processes)]
-        for scored in pool.map(lambda share: list(_score_share(share, traced)), shares):
-            yield from scored
+    """How `buildsys fingerprint` does on the cases, in their order; traced: with the trace of a run before the edit."""
+    benches: SimpleQueue[_Bench] = SimpleQueue()
+
+    def scored(case: Case) -> Scored:
+        bench = benches.get()
+        try:
+            return bench.score(case, traced)
+        finally:
+            benches.put(bench)
+
+    with ExitStack() as stack, ThreadPoolExecutor(processes) as pool:
+        for _ in range(processes):
+            benches.put(stack.enter_context(_Bench()))
+        yield from pool.map(scored, cases)
 
 
-def _score_share(cases: Iterable[Case], traced: bool) -> Iterator[Scored]:
-    with TemporaryDirectory() as folder, ExitStack() as stack:
-        forks = {seed: stack.enter_context(Forks(seed)) for seed in SEEDS}
-        trace = Path(folder, "trace")
+class _Bench:
+    """A tree to place cases in, and the processes that are asked about it. A context manager."""
 
-        def asking(*options: str) -> Ask:
-            def ask(seed: int, tree: Path, entry: str, environment: dict[str, str]) -> str:
-                code, out, err = forks[seed].run(["fingerprint", str(tree), entry, *options], tree, environment)
-                return out.strip() if code == 0 else REFUSED + " ".join(err.split())[-300:]
+    def __enter__(self) -> _Bench:
+        with ExitStack() as stack:
+            self._folder = Path(stack.enter_context(TemporaryDirectory()))
+            self._forks = {seed: stack.enter_context(Forks(seed)) for seed in SEEDS}
+            self._stack = stack.pop_all()
+        return self
 
-            return ask
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
 
-        with_trace = ("--trace", str(trace))
-        for case in cases:
-            trace.unlink(missing_ok=True)
-            if traced:
-                yield score(case, Path(folder, "tree"), asking(*with_trace), asking("--run", *with_trace))
-            else:
-                yield score(case, Path(folder, "tree"), asking())
+    def score(self, case: Case, traced: bool) -> Scored:
+        trace = self._folder / "trace"
+        trace.unlink(missing_ok=True)
+        tree = self._folder / "tree"
+        if not traced:
+            return score(case, tree, self._asking())
+        return score(case, tree, self._asking("--trace", str(trace)), self._asking("--run", "--trace", str(trace)))
+
+    def _asking(self, *options: str) -> Ask:
+        def ask(seed: int, tree: Path, entry: str, environment: dict[str, str]) -> str:
+            code, out, err = self._forks[seed].run(["fingerprint", str(tree), entry, *options], tree, environment)
+            return out.strip() if code == 0 else REFUSED + " ".join(err.split())[-300:]
+
+        return ask
