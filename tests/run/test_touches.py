@@ -421,7 +421,8 @@ os.wait()
 
 
 def test_another_interpreter_in_the_process_is_unseen(space: Space) -> None:
-    body = "import _xxsubinterpreters as inner\ninner.destroy(inner.create())\n"
+    name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    body = f"import {name} as inner\ninner.destroy(inner.create())\n"
     assert traced(space, body).trace.unseen == ("another interpreter in the process",)
 
 
