@@ -242,7 +242,8 @@ class Delivery:
         self._rules.add(rule)
         prepared = assessment.prepared
         settings = [SettingRow(self._run_id, rule, one.name, one.value, one.path) for one in prepared.settings]
-        return [*settings, *(VersionRow(self._run_id, rule, *one) for one in prepared.versions.items())]
+        others = prepared.installed.others(prepared.code, prepared.versions)
+        return [*settings, *(VersionRow(self._run_id, rule, *one) for one in others.items())]
 
     def _result_row(self, assessment: Assessment, executed: Executed) -> ResultRow:
         return ResultRow(

@@ -31,9 +31,9 @@ class Prepared:
     """One rule, ready for its actions.
 
     hasher, context, parts: its half of every key: hashed, its digest, and as people read it.
-    settings: as people read them; they are in no key. versions: of distributions, which are in no key either.
+    settings: as people read them; they are in no key. versions: those of distributions that are in it.
     python: path of the interpreter that runs it. homes: where code lies that is installed as editable.
-    folders: what a sandboxed rule may read of the interpreter and what is installed for it.
+    installed: for that interpreter.
     warm: digest of all that a warm worker holds, but for the inputs that are shared: code, values, environment.
     service_keys: of the services that its actions need, by name.
     """
@@ -48,8 +48,8 @@ class Prepared:
     parts: tuple[Part, ...]
     settings: tuple[Part, ...]
     versions: Mapping[str, str]
+    installed: Installed
     homes: tuple[Home, ...]
-    folders: tuple[str, ...]
     warm: Digest
 
 
@@ -65,7 +65,7 @@ class Preparer:
         self.environ = os.environ if environ is None else environ
         self._interpreters = Interpreters(project.looks, project.state / "cache", action_environment((), self.environ))
         self._code: dict[RuleName, Slice | Broken | None] = {}
-        self._versions: dict[RuleName, tuple[dict[str, str], dict[str, str]]] = {}
+        self._versions: dict[RuleName, dict[str, str]] = {}
         self._installed: dict[str, Installed] = {}
 
     def code(self, rule: Rule) -> Slice | Broken | None:
@@ -89,9 +89,9 @@ class Preparer:
         assert not isinstance(code, Broken)
         interpreter = self.interpreter(rule)
         installed = self.installed(rule.python)
-        keyed, others = self.versions(rule)
-        versions = keyed | (installed.compiled(code) if code else {})
-        facts = tuple(rule_facts(rule, code, self._around(rule.env, versions, service_keys, interpreter)))
+        versions = self.versions(rule)
+        counted = versions | (installed.compiled(code) if code else {})
+        facts = tuple(rule_facts(rule, code, self._around(rule.env, counted, service_keys, interpreter)))
         hasher = hasher_of(facts)
         env = action_environment([*rule.env, *(variable for _, variable in rule.secrets)], self.environ)
         settings = [Fact("setting", setting.name, setting.value, setting.config_key) for setting in rule.settings]
@@ -107,9 +107,9 @@ class Preparer:
             context=hasher.digest(),
             parts=parts_of(facts),
             settings=parts_of(settings),
-            versions=others,
+            versions=versions,
+            installed=installed,
             homes=homes,
-            folders=installed.folders if rule.sandbox else (),
             warm=digest_of(hasher.digest(), [[one.name, one.value] for one in settings], env, texts, homes),
         )
 
@@ -123,7 +123,7 @@ class Preparer:
             error.place = rule.place
             raise
 
-    def versions(self, rule: Rule) -> tuple[dict[str, str], dict[str, str]]:
+    def versions(self, rule: Rule) -> dict[str, str]:
         """See `Installed.versions`. Its code must not be Broken."""
         if rule.name not in self._versions:
             code = self.code(rule)

@@ -37,7 +37,7 @@ def sandbox_of(
     read = {
         *SYSTEM,
         *_of_machine(prepared.env),
-        *prepared.folders,
+        *prepared.installed.folders,
         str(PROGRAM.parent),
         *_code(root, prepared, handover),
         *(str(path) for bound in inputs for given in bound.given for path in handover.opened(given)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from functools import cached_property
 
 from buildsys.code.slice import Slice
@@ -52,8 +52,8 @@ class Installed:
         cache = self._project.state / "cache"
         return Slicer(self.sources, cache, Parsed(cache), self.stdlib)
 
-    def versions(self, rule: Rule, code: Slice | None) -> tuple[dict[str, str], dict[str, str]]:
-        """Distribution -> version of those that are in a rule's keys, and of the others that its code may run.
+    def versions(self, rule: Rule, code: Slice | None) -> dict[str, str]:
+        """Distribution -> version of those that are in a rule's keys.
 
         Raises BuildError for a name in the rule that is nothing known.
         """
@@ -61,16 +61,19 @@ class Installed:
         # What the code imports and does not use counts for nothing but to be known.
         known = imported.union(re.split("[.:]", name)[0] for name in code.preload) if code else imported
         if not imported and not isinstance(rule.versions, tuple):
-            return {}, {}
+            return {}
         match rule.versions:
             case "closure":
-                keyed = self._distributions.closure(imported)
+                return self._distributions.closure(imported)
             case "imported":
-                keyed = self._distributions.versions(imported)
+                return self._distributions.versions(imported)
             case names:
-                keyed = {name: version for one in names for name, version in self._named(rule, one, known).items()}
-        others = self._distributions.closure(imported).items() - keyed.items()
-        return keyed, {name: version for name, version in sorted(others) if name not in keyed}
+                return {name: version for one in names for name, version in self._named(rule, one, known).items()}
+
+    def others(self, code: Slice | None, keyed: Container[str]) -> dict[str, str]:
+        """Distribution -> version of those that the code may run and that are in no key."""
+        closure = self._distributions.closure(code.external) if code and code.external else {}
+        return {name: version for name, version in sorted(closure.items()) if name not in keyed}
 
     def imported(self, code: Slice) -> dict[str, str]:
         """Distribution -> version of those that the code imports."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from buildsys.state.requirements import canonical, required
+from buildsys.state.requirements import Requirement, canonical, required
 
 ABSENT: Final = "not installed"
 _UNSAID: Final = "without a version"
@@ -38,6 +38,7 @@ class Distributions:
     def __init__(self, found: Iterable[Distribution], environment: Mapping[str, str]) -> None:
         self.all = tuple(found)
         self._environment = environment
+        self._requirements: dict[tuple[str, frozenset[str]], list[Requirement]] = {}
 
     @classmethod
     def told(cls, told: Mapping[str, Any]) -> Distributions:
@@ -101,12 +102,17 @@ class Distributions:
             if name in extras and asked <= extras[name]:
                 continue
             extras[name] = asked | extras.get(name, frozenset())
-            one = self._by_name.get(name)
-            for line in one.requires if one else ():
-                if wanted := required(line, self._environment, extras[name]):
-                    needed[wanted.name] = None
-                    waiting.append(wanted)
+            for wanted in self._required(name, extras[name]):
+                needed[wanted.name] = None
+                waiting.append(wanted)
         return needed
+
+    def _required(self, name: str, extras: frozenset[str]) -> list[Requirement]:
+        if (name, extras) not in self._requirements:
+            one = self._by_name.get(name)
+            found = (required(line, self._environment, extras) for line in (one.requires if one else ()))
+            self._requirements[name, extras] = [wanted for wanted in found if wanted]
+        return self._requirements[name, extras]
 
     @cached_property
     def _by_name(self) -> dict[str, Distribution]:

@@ -12,16 +12,20 @@ if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "saf
     del sys.path[0]  # This folder is no place to import from.
 
 import ast
+import csv
 import json
 import os
 import platform
 from collections.abc import Iterator
 from contextlib import suppress
+from email import message_from_string
 from importlib import metadata
 from importlib.machinery import all_suffixes
 
 FORMAT = 3
 """Of what is told; raised with each change of it, since answers are kept."""
+_SUFFIXES = tuple(all_suffixes())
+_INITS = tuple(f"__init__{suffix}" for suffix in _SUFFIXES)
 
 
 def inventory() -> dict[str, object]:
@@ -56,20 +60,25 @@ def distributions(folders: list[str] | None = None) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     seen: set[str] = set()
     for one in metadata.distributions() if folders is None else metadata.distributions(path=folders):
-        name = _field(one, "Name")
+        text = one.read_text("METADATA")
+        # Of the text only the head: it is long, and reading it is most of the time that all of this takes.
+        about = message_from_string((text or one.read_text("PKG-INFO") or "").partition("\n\n")[0])
+        name = about.get("Name", "")
         if not name or name.lower() in seen:
             continue  # hidden by one of an earlier folder, or half removed
         seen.add(name.lower())
-        tops, spaces = _tops(one)
+        files = _files(one)
+        tops, spaces = _tops(one, files)
+        editable = is_editable(one, name)
         found.append(
             {
                 "name": name,
-                "version": _field(one, "Version"),
+                "version": about.get("Version", ""),
                 "tops": sorted(tops),
                 "spaces": sorted(spaces),
-                "requires": one.requires or [],
-                "editable": is_editable(one, name),
-                "places": sorted(places(one)) if is_editable(one, name) else [],
+                "requires": about.get_all("Requires-Dist", []) if text is not None else one.requires or [],
+                "editable": editable,
+                "places": sorted(places(one)) if editable else [],
             }
         )
     return found
@@ -94,24 +103,22 @@ def environment() -> dict[str, str]:
     }
 
 
-def _field(one: metadata.Distribution, name: str) -> str:
-    """What its metadata says, "" where it does not."""
-    return (name in one.metadata and one.metadata[name]) or ""
+def _files(one: metadata.Distribution) -> list[list[str]]:
+    """The parts of the paths of all its files, from the folder that it is installed in."""
+    record = one.read_text("RECORD")
+    if record is None:
+        return [list(file.parts) for file in one.files or ()]
+    return [row[0].split("/") for row in csv.reader(record.splitlines()) if row]
 
 
-def _tops(one: metadata.Distribution) -> tuple[set[str], set[str]]:
+def _tops(one: metadata.Distribution, files: list[list[str]]) -> tuple[set[str], set[str]]:
     """The top-level names that it provides; and those of them that are only namespaces, which others may share."""
-    files = [file.parts for file in one.files or ()]
-    modules = {parts[0].partition(".")[0] for parts in files if len(parts) == 1 and _is_module(parts[0])}
-    packages = {parts[0] for parts in files if len(parts) == 2 and _is_module(parts[1], "__init__")}
-    folders = {parts[0] for parts in files if len(parts) > 1 and _is_module(parts[-1])} - {"__pycache__"}
+    modules = {parts[0].partition(".")[0] for parts in files if len(parts) == 1 and parts[0].endswith(_SUFFIXES)}
+    packages = {parts[0] for parts in files if len(parts) == 2 and parts[1].endswith(_INITS)}
+    folders = {parts[0] for parts in files if len(parts) > 1 and parts[-1].endswith(_SUFFIXES)} - {"__pycache__"}
     found = {name for name in modules | packages | folders if name.isidentifier()}
     tops = set((one.read_text("top_level.txt") or "").split()) or found
     return tops, {top for top in tops & folders if top not in modules | packages}
-
-
-def _is_module(file: str, stem: str = "") -> bool:
-    return file.endswith(tuple(f"{stem}{suffix}" for suffix in all_suffixes()))
 
 
 # ---------------------------------------------------------------- editable installs
@@ -133,16 +140,17 @@ def places(one: metadata.Distribution) -> set[tuple[str, str]]:
 
     Module "" stands for whatever is found in the folder. Empty where no file tells in a way that is known.
     """
-    if not one.read_text("RECORD"):
+    if one.read_text("RECORD") is None:
         return {("", str(one.locate_file("")))}  # its metadata lie beside its code
     found: set[tuple[str, str]] = set()
-    for file in one.files or ():
-        path = str(one.locate_file(file))
-        if len(file.parts) == 1 and file.suffix == ".pth":
+    files = _files(one)
+    for name, *deeper in files:
+        path = str(one.locate_file(name))
+        if not deeper and name.endswith(".pth"):
             found.update(("", folder) for folder in _folders(path))
-        elif len(file.parts) == 1 and file.suffix == ".py":
+        elif not deeper and name.endswith(".py"):
             found.update(_mapped(path))
-    linked = {(top, str(one.locate_file(top))) for top in _tops(one)[0]}
+    linked = {(top, str(one.locate_file(top))) for top in _tops(one, files)[0]}
     found.update((top, os.path.realpath(path)) for top, path in linked if os.path.islink(path))
     return found
 

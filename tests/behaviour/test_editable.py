@@ -77,6 +77,15 @@ def test_an_edit_of_it_is_seen_and_comments_are_not(space: Space, lib: Path, how
     assert "<my-lib>/lib/deep.py" in reason
 
 
+def test_one_that_nothing_imports_is_no_code_of_a_rule(space: Space, lib: Path) -> None:
+    put(space, lib, "path")
+    space.write("scripts/work.py", "import json\n\ndef make(made):\n    made.write_text(json.dumps(1))\n")
+    space.build()
+    (lib / "src/lib/deep.py").write_text("WORD = 'new'\n")
+    assert space.build().ran == []
+    assert sql(space.root, "SELECT DISTINCT split_part(path, ':', 1) FROM code_deps").rows == [("scripts/work.py",)]
+
+
 def test_a_stamp_looks_at_it(space: Space, lib: Path) -> None:
     put(space, lib, "path")
     time.sleep(0.01)  # What is as young as a build that looks at it is not trusted.
