@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from buildsys.code.reading import Code
-from buildsys.code.resolve import Outside, Resolver, Symbol
+from buildsys.code.resolve import Outside, Package, Resolver, Symbol
 from buildsys.code.scopes import Alias
 from buildsys.code.units import Function, Unit
 
@@ -25,6 +25,8 @@ NONE: Final = Effects()
 _REACHES_OUT: Final = {"exec", "eval", "__import__", "open", "input", "breakpoint", "exit", "quit"}
 """Builtins that may do anything. Those that change what they are given are noted as writes of it."""
 _CHANGES: Final = {"setattr", "delattr"}
+_GIVES: Final = {"getattr", "vars", "globals", "locals", "__import__", "open"}
+"""Builtins that give something that is not known here, which may then be written into."""
 
 
 class EffectsOf:
@@ -74,8 +76,8 @@ class EffectsOf:
                 if isinstance(meaning, Symbol):
                     symbols |= self._aliases(meaning, set())
                 elif isinstance(meaning, Outside):
-                    outside |= bool(meaning.module) or chain[0] == "__builtins__"
-        runs_ours = False
+                    outside |= bool(meaning.module) or chain[0] in ("__builtins__", *_GIVES)
+        runs_ours = changes = False
         for chain in code.calls:
             for meaning in self._resolver.meanings(path, chain, imports):
                 if isinstance(meaning, Symbol):
@@ -85,7 +87,7 @@ class EffectsOf:
                     outside |= effects.outside
                 elif isinstance(meaning, Outside) and chain in acts:
                     outside |= bool(meaning.module) or "." in meaning.name or meaning.name in _REACHES_OUT
-                    runs_ours |= meaning.name in _CHANGES
+                    changes |= meaning.name in _CHANGES
                 elif isinstance(meaning, Outside):
                     outside |= not meaning.module and meaning.name in ("exec", "eval")
             if len(chain) > 1:
@@ -93,7 +95,12 @@ class EffectsOf:
                     effects = self._function(place, function)
                     symbols |= effects.symbols
                     outside |= effects.outside
-        if runs_ours:
+        if changes:
+            for chain in code.reads:
+                for meaning in self._resolver.meanings(path, chain, imports):
+                    outside |= isinstance(meaning, Package)
+                    symbols.update([meaning] if isinstance(meaning, Symbol) else ())
+        if runs_ours or changes:
             symbols |= self._handed_over(path, code, imports)
         return Effects(frozenset(symbols), outside)
 

@@ -54,6 +54,7 @@ where modules are found, run a file that is named in a text, and run any file of
 ROAMING: Final = frozenset(("path", "file", "elsewhere"))
 _ELSEWHERE: Final = frozenset(("spec_from_file_location", "SourceFileLoader", "load_source", "run_path"))
 _PLACES: Final = frozenset(("path", "meta_path", "path_hooks"))
+_FIELD: Final = re.compile(r"\{\w*\.([A-Za-z_][\w.]*)")
 _FILE: Final = re.compile(r"\.py(?!\w)")
 _NAMES_AT: Final = {
     **dict.fromkeys(("getattr", "setattr", "hasattr", "delattr"), slice(1, 2)),
@@ -306,6 +307,10 @@ class Reader:
             self._parts.append(f"{value.__class__.__name__} {value!r};")
 
     def _text(self, value: str) -> None:
+        for found in _FIELD.finditer(value) if "{" in value else ():
+            self.attributes.update(found[1].split("."))
+        if "%(lineno)" in value or "{lineno" in value:
+            self.attributes.add("%lineno")
         if value.isidentifier():
             self.attributes.add(value)
         elif _FILE.search(value):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from buildsys.code.parse import Broken, parse
 from buildsys.code.reach import Reach, reach, root_of
-from buildsys.code.reading import Code
+from buildsys.code.reading import Chain, Code
 from buildsys.code.resolve import Parse, Resolver, Symbol, Tree
 from buildsys.code.units import Function, Unit
 from buildsys.code.walk import Gate, Walk, Where, bodies
@@ -32,9 +32,10 @@ _READS_TEXT: Final = {"getsource", "getsourcelines", "findsource", "getcomments"
 _READS_LINES: Final = {
     *("f_lineno", "tb_lineno", "co_firstlineno", "co_lines", "co_positions", "getsourcelines", "findsource"),
     *("getframeinfo", "getinnerframes", "getouterframes", "extract_stack", "extract_tb", "format_exc", "format_stack"),
-    *("format_exception", "format_tb", "walk_tb", "walk_stack", "TracebackException", "StackSummary"),
+    *("format_exception", "%lineno", "format_tb", "walk_tb", "walk_stack", "TracebackException", "StackSummary"),
 }
 
+_READS_ORDER: Final = {"__dict__", "getmembers", "__members__", "vars", "dir"}
 _READS_CODE: Final = {
     *("__code__", "__closure__", "getclosurevars", "co_consts", "co_code", "co_names", "co_varnames", "dis", "marshal"),
     *("cloudpickle", "dill", "getsource", "getsourcelines"),
@@ -206,6 +207,12 @@ def _slice(
     )
 
 
+def _reads(unit: Unit) -> Iterator[Chain]:
+    """What is read when its module is imported."""
+    for piece in (unit, *unit.members):
+        yield from piece.code.reads
+
+
 def _split(name: str) -> tuple[str, str]:
     path, _, function = name.partition(":")
     return path, function or "*"
@@ -227,7 +234,11 @@ class _Symbols:
         self._docs = not read.isdisjoint(_READS_DOCS)
         self._notes = not read.isdisjoint(_READS_NOTES)
         self._text = not read.isdisjoint(_READS_TEXT)
-        self._lines = not read.isdisjoint(_READS_LINES)
+        asks = not read.isdisjoint(("catch_warnings", "getframeinfo")) or not walk.names.isdisjoint(
+            ("inspect", "logging")
+        )
+        self._lines = not read.isdisjoint(_READS_LINES) or (asks and "lineno" in read)
+        self._order = walk.any_attribute or not read.isdisjoint(_READS_ORDER)
 
     def all(self) -> Iterator[Reached]:
         by_path: dict[str, list[Where]] = {}
@@ -272,6 +283,8 @@ class _Symbols:
         parts += [self._body(where.path, function, notes) for function in piece.functions]
         if any(_OWN_DOC in code.reads for code in self._codes(where)):
             parts += [self._resolver.source(where.path).module.doc, where.unit.code.docs]
+        if self._order and piece.order:
+            parts.append(piece.order)
         if self._text:
             lines = self._texts[where.path].splitlines()[piece.line - 1 : piece.end]
             parts.append(lines)
@@ -309,7 +322,7 @@ class _Symbols:
             if len(binders) < 2:
                 continue
             known = [
-                where for where in units if where in binders or any(chain[0] == name for chain in where.unit.code.reads)
+                where for where in units if where in binders or any(chain[0] == name for chain in _reads(where.unit))
             ]
             yield Reached(path, f"order of {name}", digest_of([digests[where] for where in known]), known[0].unit.line)
 

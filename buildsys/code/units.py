@@ -40,6 +40,7 @@ class Unit(msgspec.Struct, frozen=True, array_like=True, eq=False):
     name: what it binds, or the beginning of its text. line, end: its first and last, decorators included. plain: a
     class of which nothing but the header and what is asked for by name can matter, as far as its own text tells.
     inert: it has no decorator that may do more than describe what it decorates. constant: its value can't be changed.
+    order: digest of the order of a class's members.
     """
 
     kind: Kind
@@ -53,6 +54,7 @@ class Unit(msgspec.Struct, frozen=True, array_like=True, eq=False):
     plain: bool = False
     inert: bool = True
     constant: bool = False
+    order: str = ""
 
 
 _SHOWN: Final = 40
@@ -60,20 +62,21 @@ _SHOWN: Final = 40
 
 def units_of(tree: ast.Module) -> tuple[Unit, ...]:
     """All units in the order in which they run."""
-    return tuple(_Parting().units(tree.body, MODULE))
+    return tuple(_Parting(tree).units(tree.body, MODULE))
 
 
 class _Parting:
     """Takes one module apart. Numbers the functions of one name as they come."""
 
-    def __init__(self) -> None:
+    def __init__(self, tree: ast.Module) -> None:
+        self._checks = any(_binds(node, "TYPE_CHECKING") for node in tree.body)  # So it may be true.
         self._n_of: Counter[str] = Counter()
 
     def units(self, body: Iterable[ast.stmt], scope: Scope) -> Iterator[Unit]:
-        for node in (run for one in body for run in _run(one)):
+        for node in (run for one in body for run in ([one] if self._checks else _run(one))):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 yield from self._imports(node, scope)
-            elif isinstance(node, ast.ClassDef):
+            elif isinstance(node, ast.ClassDef) and not scope.in_class:
                 yield self._class(node, scope)
             elif isinstance(node, ast.If) and _is_name_test(node):
                 yield self._main(node, scope)
@@ -121,10 +124,12 @@ class _Parting:
         code = head.read(header)
         members = tuple(self.units(node.body, class_scope(name)))
         names = [member.code.binds for member in members]
+        fixed = sorted(str(one.code.binds) for one in members if one.kind == "def")
+        ordered = [one.code.binds for one in members if one.kind != "def" or names.count(one.code.binds) > 1]
         doc = ast.get_docstring(node, clean=False)
         code = msgspec.structs.replace(
             code,
-            digest=digest_bytes(f"{node.name} {len(node.bases)} {code.digest} {names!r}".encode()),
+            digest=digest_bytes(f"{node.name} {len(node.bases)} {code.digest} {fixed!r} {ordered!r}".encode()),
             docs=digest_bytes(doc.encode("utf-8", "surrogatepass")) if doc else "",
         )
         bases = [_dotted(base) for base in node.bases]
@@ -138,6 +143,7 @@ class _Parting:
             bases=tuple(base for base in bases if base),
             plain=not (node.decorator_list or node.keywords) and all(bases),
             inert=all(map(_is_inert, node.decorator_list)),
+            order=digest_bytes(repr(names).encode()),
         )
 
     def _functions(self, reader: Reader, imports: tuple[Alias, ...]) -> tuple[Function, ...]:
@@ -181,6 +187,12 @@ def _run(node: ast.stmt) -> list[ast.stmt]:
     if name != "TYPE_CHECKING" or not isinstance(node, ast.If):
         return [node]
     return node.body if negated else node.orelse
+
+
+def _binds(node: ast.stmt, name: str) -> bool:
+    """A plain assignment binds the name."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
 
 
 def _is_idle(node: ast.stmt) -> bool:

@@ -44,7 +44,8 @@ class Walk:
 
     included: units, by how they were reached: what reached them, None for a root. bodies: functions gone into.
     imported: the modules that run, in the order in which they are imported. broken: files that may be and do not parse.
-    observed: names whose objects are looked at. attributes, names: read of any object, and of any module. listed:
+    observed: names whose objects are looked at. attributes, names: read of any object, and of any module;
+    any_attribute: also by computed names. listed:
     modules whose names something may go through. external: what is read from outside, as it is imported. variables: of
     the environment, as far as they show. effects: of the units that have some.
     """
@@ -70,7 +71,7 @@ class Walk:
         self._waiting: list[Callable[[], None]] = []
         self._effects_on: dict[Symbol, list[Where]] = {}
         self._by_attribute: dict[str, list[Callable[[], None]]] = {}
-        self._any_attribute = False
+        self.any_attribute = False
         self._open: set[str] = set()
         self._loose: set[str] = set()
         self._classes: list[Where] = []
@@ -89,7 +90,9 @@ class Walk:
 
     def name(self, path: str, name: str) -> None:
         """A name at the top of a module, as that of an entry function."""
-        self._see(Symbol(path, name), None, observed=True)
+        for meaning in self._resolver.meanings(path, (name,)):
+            if isinstance(meaning, Symbol):
+                self._see(meaning, None, observed=True)
 
     def function(self, path: str, name: str) -> bool:
         """A function that ran, wherever it is; False where there is none of that name."""
@@ -217,7 +220,7 @@ class Walk:
             names = member.code.binds
             special = not names or any(name.startswith("__") and name.endswith("__") for name in names)
             acts = member.kind == "other" and (member.code.acts or member.code.computed or member.code.writes)
-            if open_base or special or acts or not member.inert or self._any_attribute:
+            if open_base or special or acts or not member.inert or self.any_attribute:
                 self._include(inner, where)
             for name in names:
                 self._wait_for(name, partial(self._include, inner, where))
@@ -245,7 +248,7 @@ class Walk:
 
     def _wait_for(self, name: str, reach: Callable[[], None]) -> None:
         """Reach it once something reads an attribute of this name."""
-        if name in self.attributes or self._any_attribute:
+        if name in self.attributes or self.any_attribute:
             reach()
         else:
             self._by_attribute.setdefault(name, []).append(reach)
@@ -313,6 +316,9 @@ class Walk:
     def _see(self, symbol: Symbol, by: Where | None, *, observed: bool) -> None:
         if symbol not in self._named:
             self._named.add(symbol)
+            self._import(symbol.path)
+            if symbol.name == "__annotations__":
+                self.whole(symbol.path)
             for unit in self._resolver.source(symbol.path).bound.get(symbol.name, ()):
                 self._include(Where(symbol.path, unit), by)
         if observed and symbol not in self.observed:
@@ -350,8 +356,8 @@ class Walk:
         if what == "namespace":
             self.listed.add(where.path)
             self.whole(where.path)
-        elif what == "attribute" and not self._any_attribute:
-            self._any_attribute = True
+        elif what == "attribute" and not self.any_attribute:
+            self.any_attribute = True
             waiting = [one for found in self._by_attribute.values() for one in found]
             self._by_attribute.clear()
             for reach in waiting:
