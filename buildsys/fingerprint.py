@@ -137,7 +137,9 @@ def _kept(root: Path, traced: Traced) -> Kept:
     paths = [(one.kind, one.path) for one in traced.touches if not one.own]
     variables = [("variable", one.name) for one in traced.variables]
     words = [word for command in traced.commands for word in command]
-    scripts = [word for word in dict.fromkeys(words) if word.endswith(".py") and (root / word).is_file()]
+    modules = [words[n + 1].replace(".", "/") for n, word in enumerate(words[:-1]) if word == "-m"]
+    named = [*words, *(f"{stem}{end}" for stem in modules for end in (".py", "/__main__.py"))]
+    scripts = [word for word in dict.fromkeys(named) if word.endswith(".py") and (root / word).is_file()]
     return Kept(traced.trace, tuple(dict.fromkeys([*paths, *variables])), tuple(scripts))
 
 
@@ -149,4 +151,6 @@ def _versions(root: Path, names: Sequence[str] | frozenset[str]) -> dict[str, st
         str(entry) for entry in sorted(root.iterdir()) if entry.is_dir() and holds_distributions(os.listdir(entry))
     ]
     told = {"distributions": [*distributions(), *(distributions(vendored) if vendored else [])]}
-    return Distributions.told({**told, "environment": environment()}).versions(names)
+    installed = Distributions.told({**told, "environment": environment()})
+    found = installed.versions(names)
+    return found | {name: version for name in names for version in installed.named(name).values() if name in found}

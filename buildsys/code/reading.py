@@ -29,8 +29,9 @@ class Code(msgspec.Struct, frozen=True, array_like=True):
     docs and notes, "" where there are none. reads: global names and chains whose value is used. writes: chains whose
     object may change, or be bound anew. calls: chains that are called; acts: those of them whose result is not used.
     attributes: of whatever object, also those that a text may name. texts: dotted names and files in string constants,
-    and "$NAME" for an environment variable. imports: made when it runs. binds: global names. computed: what it does by
-    names that are not in it (see COMPUTED). note_reads: names in annotations.
+    "$NAME" for an environment variable, "?module" for one whose being there is asked, "=distribution". imports: made
+    when it runs. binds: global names. computed: what it does by names that are not in it (see COMPUTED). note_reads:
+    names in annotations.
     """
 
     digest: Digest
@@ -66,6 +67,9 @@ _IMPORTING: Final = frozenset(
     "import_module __import__ run_module run_path iter_modules walk_packages locate resolve_name import_string".split()
 )
 _LOADERS: Final = _IMPORTING - _IMPORTERS
+_PROBES: Final = frozenset(("find_spec", "find_loader", "get_loader"))
+_ABOUT: Final = frozenset(("version", "distribution", "metadata", "requires", "files", "get_distribution"))
+"""What asks whether a module is there, and what asks about a distribution."""
 _NAMESPACE: Final = {"globals", "locals", "eval", "exec", "compile"}
 _LOOKS_ONLY: Final = frozenset(
     "get keys values items copy index count format join split rsplit splitlines strip lstrip rstrip lower upper title "
@@ -260,8 +264,14 @@ class Reader:
 
     def _look_at_means(self, name: str, node: ast.Call, *, plain: bool) -> None:
         """Note what a call does by a name that it is given."""
+        first = node.args[0] if node.args else None
+        said = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
         if name in _IMPORTERS or name in _LOADERS:
             self.computed.add("import")
+        elif said and name in _PROBES:
+            self.texts.add(f"?{said}")
+        elif said and name in _ABOUT:
+            self.texts.add(f"={said}")
         elif plain and name in ("vars", "dir") and not node.args:
             self.computed.add("namespace")
         elif (plain and name in ("vars", "dir")) or not all(

@@ -228,6 +228,8 @@ class Resolver:
             stem = join(stem, name)
             package = self._package(stem)
             if not package.file and not self._is_folder(stem):
+                if found:  # A package may look for its modules in other folders as well.
+                    found += [self._package(join(root, name)) for root in self._roots(name)]
                 break
             found.append(package)
         return found

@@ -16,6 +16,7 @@ from buildsys.code.parse import Broken, parse
 from buildsys.code.reach import Reach, reach, root_of
 from buildsys.code.reading import Chain, Code
 from buildsys.code.resolve import Parse, Resolver, Symbol, Tree
+from buildsys.code.scopes import Alias
 from buildsys.code.units import Function, Unit
 from buildsys.code.walk import Gate, Walk, Where, bodies
 from buildsys.digest import Digest, digest_bytes, digest_of
@@ -252,6 +253,11 @@ class _Symbols:
         for path in self._walk.imported:
             if Symbol(path, "__doc__") in self._walk.observed:
                 yield Reached(path, "__doc__", digest_of(self._resolver.source(path).module.doc))
+            if path not in self._walk.stated:  # What imports it now does not show; if a statement did, it is gone.
+                yield Reached(path, "import", digest_of("unstated"))
+        for name in self._walk.probed:
+            found = [package.file for package in self._resolver.packages(Alias("", name), "")]
+            yield Reached("", f"whether there is {name}", digest_of(found))
         for path in self._walk.listed:
             names = [unit.code.binds for unit in self._resolver.source(path).module.units]
             yield Reached(path, "order of names", digest_of([list(some) for some in names if some]))

@@ -48,6 +48,7 @@ class Walk:
     any_attribute: also by computed names. listed:
     modules whose names something may go through. external: what is read from outside, as it is imported. variables: of
     the environment, as far as they show. effects: of the units that have some.
+    stated: modules that an import statement names. probed: modules that are only looked for.
     """
 
     def __init__(self, resolver: Resolver, gate: Gate, *, everything: bool) -> None:
@@ -66,6 +67,8 @@ class Walk:
         self.external: set[str] = set()
         self.variables: set[str] = set()
         self.listed: set[str] = set()
+        self.probed: set[str] = set()
+        self.stated: set[str] = set()
         self.effects: dict[Where, Effects] = {}
         self._named: set[Symbol] = set()
         self._waiting: list[Callable[[], None]] = []
@@ -82,6 +85,7 @@ class Walk:
 
     def run(self, path: str, *, main: bool = False) -> None:
         """A module that is imported, or run as a program."""
+        self.stated.add(path)
         if main and path not in self._mains:
             self._mains.add(path)
             if path in self.imported:
@@ -171,6 +175,7 @@ class Walk:
         for alias in imports:
             for package in self._resolver.packages(alias, path):
                 if package.file:
+                    self.stated.add(package.file)
                     self._import(package.file)
 
     # ------------------------------------------------------------ units
@@ -339,7 +344,11 @@ class Walk:
         if text.startswith("$"):
             self.variables.add(text[1:])
             return
-        if ".py" in text:
+        if text.startswith("?"):
+            self.probed.add(text[1:])
+        elif text.startswith("="):
+            self.external.add(text[1:])
+        if ".py" in text or text[:1] in "?=":
             return
         first, *rest = text.replace(":", ".").split(".")
         for n in range(len(rest), -1, -1):
