@@ -178,6 +178,19 @@ def test_another_interpreter_and_editable_code_are_within(space: Space, bare: Pa
 
 
 @needs_landlock
+def test_what_another_action_has_imported_was_not_imported_for_it(space: Space, bare: Path) -> None:
+    shutil.copytree(bare, space.root / ".venv", symlinks=True)
+    install(space.root / ".venv", "reader", "1.0", f"TEXT = open({str(space.root / 'data/other.txt')!r}).read()")
+    rule = RULE.replace("sandbox", 'python = ".venv/bin/python"\nsandbox')
+    free = rule.replace("sandbox = true", "").replace("rule.made", "rule.first").replace("made.txt", "first.txt")
+    project(space, "import reader\nmade.write_text(reader.TEXT)", free + rule)
+    space.replace("scripts/work.py", "import os", "import reader, os")
+    built = space.build(jobs=1, keep_going=True)
+    assert (built.ran, built.failed) == (["first"], ["made"])
+    assert "its sandbox refused data/other.txt" in built.errors
+
+
+@needs_landlock
 def test_a_scratch_can_be_written(space: Space) -> None:
     body = "(scratch / 'state').write_text('x')\nmade.write_text('y')"
     project(space, body, RULE.replace("sandbox", "scratch = true\nsandbox"))
