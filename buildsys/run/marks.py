@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gc
 import mmap
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
 TOOL: Final = 4
@@ -32,7 +33,9 @@ READERS: Final = frozenset(
     }
 )
 """Modules that read the bytecode or syntax of functions, and run what they make of it in their place."""
-TORCH_READERS: Final = frozenset({"compile", "jit", "export", "onnx", "fx", "_dynamo"})
+TORCH_READERS: Final = frozenset(
+    {"compile", "cond", "jit", "export", "flex_attention", "onnx", "fx", "while_loop", "_dynamo", "_higher_order_ops"}
+)
 _COPIES: Final = "CodeType"
 _MAY_READ: Final = re.compile(
     rf"\b({'|'.join(sorted({*READERS, *TORCH_READERS, 'torch_compile', _COPIES, 'co_[a-z]+', 'coroutine'}))})\b"
@@ -109,6 +112,7 @@ class Executed:
         self.map = Marks(-1, size or 1)
         self.told = self.map[:]
         self.places: dict[tuple[str, int, str], int] = {}
+        self.marked: list[tuple[str, str]] = []
         self.monitors = self._monitor()
         found_again = (lambda: problem("code that was unpickled")) if self.monitors else self.map
         setattr(sys, _IN_SYS, found_again)
@@ -138,6 +142,27 @@ class Executed:
         self.told = now
         return found
 
+    def let_go(self) -> None:
+        """Follow nothing from now on: all functions that there are get the code back that they have without marks.
+
+        But for those that a function makes which runs just now.
+        """
+        if not self.follows or self.monitors:
+            self.follows = False
+            return
+        self.follows = False
+        plain = {
+            (part.co_filename, part.co_firstlineno, part.co_name): part
+            for text, filename in self.marked
+            for part in _functions_in(_compiled_plainly(text, filename))
+        }
+        for function in gc.get_objects():
+            if type(function) is FunctionType:
+                code = function.__code__
+                own = plain.get((code.co_filename, code.co_firstlineno, code.co_name))
+                if own is not None and own.co_freevars == code.co_freevars:
+                    function.__code__ = own
+
     def _followed(self, path: str, text: str, filename: str) -> CodeType:
         tree = ast.parse(text, filename)
         found, imported = definitions(tree)
@@ -150,6 +175,7 @@ class Executed:
         if not self.monitors:
             for n, one in enumerate(found):
                 _mark(one.node, start + n)
+            self.marked.append((text, filename))
             return self._with_map(compile(tree, filename, "exec", dont_inherit=True))
         code = _with_witness(compile(tree, filename, "exec", dont_inherit=True))
         place_of = {(one.first, one.node.name): start + n for n, one in enumerate(found)}
@@ -285,5 +311,5 @@ def _reading(module: str) -> Iterator[str]:
     top, _, rest = module.partition(".")
     if top in READERS:
         yield top
-    elif top == "torch" and rest.partition(".")[0] in TORCH_READERS:
-        yield f"torch.{rest.partition('.')[0]}"
+    elif top == "torch":
+        yield from (f"torch.{part}" for part in rest.split(".") if part in TORCH_READERS)

@@ -25,6 +25,7 @@ from importlib.machinery import SourceFileLoader
 
 from .frozen import load_by
 from .hooks import Hooks
+from .imports import AfterImport
 from .messages import Message, encoded, error_line, receive, send
 from .places import foreign_folders
 from .tracing import Tracer
@@ -50,6 +51,7 @@ def perform(start: Message) -> Message:
         return text
 
     load_by(text_of, tracer.compiled)
+    AfterImport(tracer.after_import).install(0)
     sys.path[:] = [root, *sys.path, *start["foreign"]]
     sys.argv = [start["module"]]
     error = ""

@@ -364,7 +364,6 @@ class Touches:
             full, name, before = rest
             made = full in self._made and self._made[full] != before
             self._made[full] = _SURELY if made else self._made.get(full, before)
-            self._forget_quick()
             for path in (name, name.rpartition("/")[0]):
                 self._take(("own", path))
             return

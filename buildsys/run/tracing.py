@@ -6,11 +6,12 @@ Run in the workers' interpreters, so it imports nothing but the standard library
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from .hooks import Hooks
@@ -49,6 +50,11 @@ class Tracer:
     def compiled(self, path: str, text: str, filename: str) -> CodeType:
         with self.quiet():
             return self.executed.compiled(path, text, filename)
+
+    @property
+    def after_import(self) -> dict[str, Callable[[ModuleType], None]]:
+        """What is to be done with modules once they are imported."""
+        return {"torch": self._watch_torch}
 
     def fresh(self) -> None:
         """Another action begins."""
@@ -94,6 +100,38 @@ class Tracer:
         found = sorted(name for name in names if not is_first_party(name) and _is_installed(name))
         self.told.update(found)
         return found
+
+    def _watch_torch(self, torch: Any) -> None:
+        """Libraries compile functions of ours unasked; marks would be in their way, and what is compiled goes unheard.
+
+        `torch.compile` compiles not only what it is given, but all that is called from there.
+        """
+        torch.compile = self._letting_go(torch.compile, "torch.compile", lambda _: True)
+        torch.jit.script = self._letting_go(torch.jit.script, "torch.jit", self._is_ours)
+
+    def _letting_go(
+        self, compiling: Callable[..., Any], problem: str, concerns: Callable[[object], bool]
+    ) -> Callable[..., Any]:
+        """What follows no function any more once it is called with something that concerns us."""
+
+        @functools.wraps(compiling)
+        def around(*args: Any, **options: Any) -> Any:
+            with self.quiet():
+                if concerns(args[0] if args else None):
+                    self.executed.let_go()
+                    self.touches.problem(problem)
+            return compiling(*args, **options)
+
+        return around
+
+    def _is_ours(self, compiled: object) -> bool:
+        """Whether a function, class or object is of first-party code."""
+        code = getattr(getattr(compiled, "__func__", compiled), "__code__", None)
+        if code is not None:
+            return self.touches.is_ours(code.co_filename)
+        kind = compiled if isinstance(compiled, type) else type(compiled)
+        modules = (sys.modules.get(base.__module__) for base in kind.__mro__)
+        return any(self.touches.is_ours(getattr(module, "__file__", "") or "") for module in modules)
 
     def _has_more_interpreters(self) -> bool:
         """Whether there may have been some: who loads the module for it makes one."""

@@ -45,13 +45,13 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any, NoReturn
 
 from . import landlock
 from .frozen import FrozenModules
 from .hooks import Hooks
+from .imports import AfterImport
 from .messages import ENDED, PID, Message, encoded, error_line, receive, receive_request, send
 from .places import foreign_folders
 from .tracing import Tracer, most_definitions
@@ -242,24 +242,6 @@ def _log_to(path: str) -> None:
 # ---------------------------------------------------------------- the worker
 
 
-class SeededNumpy:
-    """Seeds numpy's global generator as it comes into being: numpy imports it when it is first asked for."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
-    ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name == "numpy.random" else None
-        if spec and spec.loader:
-            execute = spec.loader.exec_module
-
-            def execute_and_seed(module: types.ModuleType) -> None:
-                execute(module)
-                module.seed(SEED)
-
-            spec.loader.exec_module = execute_and_seed  # type: ignore[method-assign]
-        return spec
-
-
 class Misfit(Exception):
     """The script has no such function, or it takes other arguments: told without a traceback."""
 
@@ -276,7 +258,8 @@ class Worker:
         for path, text in start["sources"].items():
             self.tracer.look_at(path, text)
         self.frozen.install(self.tracer.compiled)
-        sys.meta_path.insert(1, SeededNumpy())
+        # numpy imports its generator when it is first asked for.
+        AfterImport({"numpy.random": lambda module: module.seed(SEED), **self.tracer.after_import}).install(1)
         self.signatures: dict[tuple[str, str], inspect.Signature | None] = {}
         self.stdout, self.stderr = sys.stdout, sys.stderr
         for stream in (self.stdout, self.stderr):

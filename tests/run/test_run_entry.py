@@ -96,16 +96,26 @@ def test_an_entry_that_is_not_there_is_an_error(space: Space, target: str, error
 
 
 def test_installed_packages_and_environments_below_the_project_are_not_ours(space: Space) -> None:
-    space.write("one.py", "import thing, other.mine\n\ndef run(): thing.ask(), other.mine.ask()\n")
+    space.write(
+        "one.py",
+        """
+        import sys, thing, other.mine
+
+        def run():
+            sys.path.append("env/lib")
+            import within
+            thing.ask(), within.ask(), other.mine.ask()
+        """,
+    )
     space.write("vendor/thing.py", "def ask(): open(__file__).close()\n")
     space.write("vendor/thing-1.0.dist-info/METADATA", "")
     space.write("env/pyvenv.cfg", "")
-    space.write("env/lib/thing.py", "")
+    space.write("env/lib/within.py", "def ask(): open(__file__).close()\n")
     space.write("other/mine.py", "def ask(): pass\n")
     done = run(space, "one:run")
     assert done.error == ""
     assert done.traced.trace.functions == {"one.py:run", "other/mine.py:ask"}
-    assert done.traced.packages == {"thing"}
+    assert done.traced.packages == {"thing", "within"}
     assert done.traced.touches == ()
 
 

@@ -39,6 +39,15 @@ def now(path: Path) -> tuple[int, int, int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode
 
 
+TRIED = """
+def tried(function, *args):
+    try:
+        function(*args)
+    except OSError:
+        pass
+"""
+
+
 @pytest.fixture
 def data(space: Space) -> Path:
     """Files a, b, c and a folder in `data`."""
@@ -185,11 +194,14 @@ def test_data_beside_a_package_counts_and_frozen_sources_do_not(space: Space) ->
         ("os.rename('data/a.txt', 'moved')", "data/a.txt"),
         ("os.symlink('data/a.txt', 'soft'), open('soft')", "soft"),
         ("os.readlink('link')", "link"),
+        ("os.path.exists('a.txt'), os.path.exists('a.txt'), os.chdir('data'), os.path.exists('a.txt')", "data/a.txt"),
+        ("tried(open, 'a.txt'), tried(open, 'a.txt'), os.chdir('data'), open('a.txt')", "data/a.txt"),
+        ("os.path.exists('a.txt'), os.stat('a.txt', dir_fd=os.open('data', os.O_RDONLY))", "data/a.txt"),
     ],
 )
 def test_paths_are_named_as_the_code_means_them(space: Space, data: Path, code: str, name: str) -> None:
     (space.root / "link").symlink_to("data/sub")
-    assert name in [path for _, path in paths(traced(space, code))]
+    assert name in [path for _, path in paths(traced(space, TRIED + code))]
 
 
 # ---------------------------------------------------------------- what the run made itself
@@ -226,15 +238,7 @@ def test_what_the_run_has_made_before_is_not_asked_for(space: Space, data: Path,
 def test_what_was_there_before_is_an_input_though_the_run_wrote_it(
     space: Space, data: Path, code: str, found: str
 ) -> None:
-    body = f"""
-def tried(function, *args):
-    try:
-        function(*args)
-    except OSError:
-        pass
-{code}
-"""
-    assert (found, True) in [(touch.path, touch.own) for touch in traced(space, body).touches]
+    assert (found, True) in [(touch.path, touch.own) for touch in traced(space, TRIED + code).touches]
 
 
 def test_what_one_action_made_is_there_for_the_next_as_anything_else(space: Space) -> None:
@@ -244,6 +248,25 @@ def test_what_one_action_made_is_there_for_the_next_as_anything_else(space: Spac
     workers = space.workers()
     assert workers.call(space.job("scripts/a.py::make")).trace.touches == ()
     assert paths(workers.call(space.job("scripts/a.py::read")).trace) == [("file", "x")]
+
+
+def test_the_next_action_asks_from_the_folder_of_the_project_again(space: Space, data: Path) -> None:
+    space.write(
+        "scripts/a.py",
+        """
+        import os
+
+        def one():
+            os.chdir("data")
+            return [os.path.exists("a.txt") for _ in "ab"]
+
+        def two(): return os.path.exists("a.txt")
+        """,
+    )
+    workers = space.workers()
+    workers.call(space.job("scripts/a.py::one"))
+    found = workers.call(space.job("scripts/a.py::two")).trace
+    assert [(touch.path, touch.stat is None) for touch in found.touches] == [("a.txt", True), ("data/a.txt", False)]
 
 
 def test_what_an_action_asked_for_stays_an_input_of_the_next(space: Space, data: Path) -> None:
@@ -270,6 +293,7 @@ VARIABLES = [
     ("os.environ['ONE'] = 'x'; os.environ['ONE']", set()),
     ("os.environ['ONE'] = 'x'; next((k, v) for k, v in os.environ.items() if k == 'THE_LAST')", FIRST_TO_LAST),
     ("dict(os.environ); os.environ['PATH']", {"PATH"}),
+    ("os.environ['PATH']; os.environ['PATH']; dict(os.environ)", {"PATH"}),
     ("[os.environ[name] for name in os.environ if name.endswith('LAST')]", {"THE_LAST"}),
 ]
 
@@ -410,7 +434,7 @@ def tried(n):
         return None
 if os.fork() == 0:
     {body}
-    others = [os.open("/dev/null", os.O_WRONLY), *(os.open("data/c.txt", os.O_WRONLY) for _ in range(40))]
+    others = [os.open("data/c.txt", os.O_WRONLY) for _ in range(40)]
     os.path.exists("data/none")
     os._exit(0)
 os.wait()

@@ -488,3 +488,64 @@ def test_code_that_others_read_is_left_as_it_is_and_said_to_be_unseen(space: Spa
     assert result.trace.trace == Trace(
         frozenset({"scripts/a.py", "scripts/b.py"}), frozenset(), ("numba in scripts/b.py",)
     )
+
+
+TORCH = """
+    import random
+    from . import jit
+
+    def compile(model=None, **options): return model
+
+    class default_generator:
+        initial_seed, manual_seed = staticmethod(lambda: 1), staticmethod(random.seed)
+
+    manual_seed = random.seed
+    cuda = random
+    cuda.is_initialized = lambda: False
+"""
+
+
+def test_a_library_that_compiles_a_function_of_ours_finds_it_as_it_was_written(space: Space, python: str) -> None:
+    """Whatever it does with it: the marks are gone, also from functions that were there before."""
+    space.write("lib/torch/__init__.py", TORCH)
+    space.write("lib/torch/jit.py", "def script(obj): return obj\n")
+    space.write("lib/fast.py", "import torch\n\ndef fast(f): return torch.compile(f, fullgraph=True)\n")
+    space.write(
+        "scripts/a.py",
+        """
+        import fast, sys
+
+        def plain(function):
+            return all(const is None or type(const) in (int, str, bytes) for const in function.__code__.co_consts)
+
+        class Model:
+            def forward(self): return inner()
+
+        def inner(): return "inner"
+
+        def model(): return Model().forward()
+
+        def f():
+            def nested(): pass
+            before = plain(inner)
+            compiled = fast.fast(model)
+            after = [plain(Model.forward), plain(inner), plain(model), plain(nested)]
+            return [before, compiled(), after, hasattr(sys, "monitoring")]
+        """,
+    )
+    env = {"PYTHONPATH": str(space.root / "lib")}
+    result = space.workers().call(space.job("scripts/a.py::f", python=python, env=env, preload=("torch",)))
+    before, value, after, monitored = result.value  # type: ignore[misc]
+    assert (before, value, after) == (False, "inner", [monitored is False] * 4)
+    assert result.trace.trace.unseen == ("torch.compile",)
+
+
+def test_a_library_that_scripts_functions_of_its_own_hides_nothing(space: Space) -> None:
+    space.write("lib/torch/__init__.py", TORCH)
+    space.write("lib/torch/jit.py", "def script(obj): return obj\n")
+    space.write("lib/fast.py", "import torch\n\n@torch.jit.script\ndef gelu(): pass\n\nscript = torch.jit.script\n")
+    space.write("scripts/a.py", "def f():\n    import fast\n\ndef g():\n    import fast\n    fast.script(f)\n")
+    env = {"PYTHONPATH": str(space.root / "lib")}
+    workers = space.workers()
+    assert workers.call(space.job("scripts/a.py::f", env=env)).trace.trace.unseen == ()
+    assert workers.call(space.job("scripts/a.py::g", env=env)).trace.trace.unseen == ("torch.jit",)
