@@ -8,12 +8,13 @@ last build stand for them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from buildsys.assess import Assessment, Assessor, Keyed, Served, input_parts
+from buildsys.code.slice import Slice
 from buildsys.diagnostics import Diagnosis
 from buildsys.digest import Digest
 from buildsys.ephemeral import ASKED_FOR, Ephemeral, budget_exceeded
@@ -82,11 +83,15 @@ class Survey:
 
 @dataclass(frozen=True)
 class Explained:
-    """One action, its fate, and all that its key holds: `parts` now, `before` of the result that holds (or none)."""
+    """One action, its fate, and all that its key holds: `parts` now, `before` of the result that holds (or none).
+
+    ways: for each symbol of its code, as changes name it, the names by which it is reached from the entry.
+    """
 
     planned: Planned
     parts: tuple[Part, ...]
     before: tuple[Part, ...]
+    ways: Mapping[str, tuple[str, ...]]
 
 
 def survey(project: Project, targets: Sequence[str] = (), jobs: int | None = None) -> Survey:
@@ -221,7 +226,8 @@ class Surveyor:
         for action, planned in self.planned.items():
             if action.rule == rule and target in (rule, action):
                 before = self._past.newest.get(action)
-                found.append(Explained(planned, self._parts(action), self._parts_before(before) if before else ()))
+                parts_before = self._parts_before(before) if before else ()
+                found.append(Explained(planned, self._parts(action), parts_before, self._ways(rule)))
         if not found:
             shards = ", ".join(action.shard for action in self.planned if action.rule == rule) or "none"
             raise BuildError(f"there is no {target}", facts=[("shards", shards)], exit_code=NO_SUCH_TARGET)
@@ -321,6 +327,10 @@ class Surveyor:
                 outputs = self._past.newest[action].outputs
             shards = shards_of(outputs) or None
         self._frontier.settle(action, shards)
+
+    def _ways(self, rule: RuleName) -> Mapping[str, tuple[str, ...]]:
+        code = self._preparer.code(self.graph.rules[rule])
+        return {one.label: one.via for one in code.symbols} if isinstance(code, Slice) else {}
 
     def _parts(self, action: ActionId) -> tuple[Part, ...]:
         keyed = self._keyed.get(action)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -42,20 +43,29 @@ def command(here: Here, target: str, as_json: bool) -> None:
 def why_lines(explained: list[Explained]) -> list[Line]:
     """Actions with the same differences are told once; where one alone was asked about, also what holds."""
     groups = alike((each.planned for each in explained), by=lambda planned: (planned.reason, planned.changes))
-    lines = [line for group in groups for line in _group_lines(group, len(explained))]
+    lines = [line for group in groups for line in _group_lines(group, len(explained), explained[0].ways)]
     if len(explained) == 1 and not explained[0].planned.changes:
         lines += _part_lines(explained[0].parts)
     return lines
 
 
-def _group_lines(group: Alike, n_of_rule: int) -> list[Line]:
+def _group_lines(group: Alike, n_of_rule: int, ways: Mapping[str, tuple[str, ...]]) -> list[Line]:
     planned = group.first
     words, _, style = WORDS[planned.fate]
     if len(group.actions) > 1:
         words = words.replace("is ", "are ")
     reason = "" if planned.fate == "reuse" else f": {planned.reason}"
     head: Line = [Span(f"{group.name(n_of_rule)} ", "bold"), Span(words, style), Span(reason)]
-    return [head, *([Span(f"  {change}")] for change in group.changes())]
+    changes = group.changes() or ([planned.reason] if ways else [])
+    return [head, *(line for change in changes for line in _change_lines(change, ways, shown=change != planned.reason))]
+
+
+def _change_lines(change: str, ways: Mapping[str, tuple[str, ...]], *, shown: bool) -> list[Line]:
+    """A change, where the head does not say it; of code, how it is reached."""
+    _, _, label = change.partition(": ")
+    way = ways.get(label, ())
+    reached: list[Line] = [[Span(f"    reached by {' → '.join(way)}", "dim")]] if len(way) > 1 else []
+    return [*([[Span(f"  {change}")]] if shown else []), *reached]
 
 
 def _part_lines(parts: tuple[Part, ...]) -> list[Line]:

@@ -62,6 +62,11 @@ class Reached(NamedTuple):
     def place(self) -> str:
         return f"{self.path}:{self.line}" if self.line else self.path
 
+    @property
+    def label(self) -> str:
+        """As differences between keys name it."""
+        return f"{self.name} ({self.place})"
+
 
 parse_once: Final[Parse] = lru_cache(4096)(parse)
 """Equal texts are parsed once in a process."""
