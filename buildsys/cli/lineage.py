@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import Final
 
 import click
@@ -12,6 +13,7 @@ from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.here import Here, in_project, profile_names
 from buildsys.cli.output import print_json
 from buildsys.model import natural_key
+from buildsys.phrases import counted
 from buildsys.query import Link, lineage
 from buildsys.terminal import Line, Span, show
 
@@ -59,7 +61,8 @@ def lineage_lines(links: list[Link]) -> list[Line]:
             lines.append([Span(f"{rule:<{width}}  ", "bold"), *_paths(paths)])
         for kind in dict.fromkeys(link.kind for link in own):
             if kind not in _UNTOLD:
-                names = ", ".join(_what(link) for link in own if link.kind == kind)
+                told = [link for link in own if link.kind == kind]
+                names = ", ".join(_files(told) if kind == "code" else map(_what, told))
                 lines.append([Span(f"{'':<{width}}    {kind:<9}", "dim"), Span(names)])
     return lines
 
@@ -70,6 +73,12 @@ def _paths(paths: list[str]) -> list[Span]:
     if len(ordered) <= _FEW:
         return [Span(", ".join(ordered))]
     return [Span(f"{ordered[0]} … {ordered[-1].rpartition('/')[2]}"), Span(f"  {len(ordered):,} artifacts", "dim")]
+
+
+def _files(links: list[Link]) -> list[str]:
+    """Code by its files; `why` names the symbols."""
+    n_of = Counter(link.name.partition(":")[0] for link in links)
+    return [f"{file} ({counted(n, 'symbol')})" for file, n in n_of.items()]
 
 
 def _what(link: Link) -> str:

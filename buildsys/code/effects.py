@@ -25,6 +25,8 @@ NONE: Final = Effects()
 _REACHES_OUT: Final = {"exec", "eval", "__import__", "open", "input", "breakpoint", "exit", "quit"}
 """Builtins that may do anything. Those that change what they are given are noted as writes of it."""
 _CHANGES: Final = {"setattr", "delattr"}
+_ACTING: Final = ("seed", "manual_seed", "set", "update", "register", "insert", "append", "add", "install", "use")
+"""How names of functions from outside begin that are called for what they do, also where their result is kept."""
 _GIVES: Final = {"getattr", "vars", "globals", "locals", "__import__", "open"}
 """Builtins that give something that is not known here, which may then be written into."""
 
@@ -77,6 +79,10 @@ class EffectsOf:
                     symbols |= self._aliases(meaning, set())
                 elif isinstance(meaning, Outside):
                     outside |= bool(meaning.module) or chain[0] in ("__builtins__", *_GIVES)
+        for chain in code.stirs:
+            for meaning in self._resolver.meanings(path, chain, imports):
+                if isinstance(meaning, Symbol) and self._can_change(meaning, classes=True):
+                    symbols |= self._aliases(meaning, set())
         runs_ours = changes = False
         for chain in code.calls:
             for meaning in self._resolver.meanings(path, chain, imports):
@@ -89,7 +95,8 @@ class EffectsOf:
                     outside |= bool(meaning.module) or "." in meaning.name or meaning.name in _REACHES_OUT
                     changes |= meaning.name in _CHANGES
                 elif isinstance(meaning, Outside):
-                    outside |= not meaning.module and meaning.name in ("exec", "eval")
+                    acting = chain[-1].startswith(_ACTING) if meaning.module else meaning.name in ("exec", "eval")
+                    outside |= acting
             if len(chain) > 1:
                 for place, function in self._resolver.methods.get(chain[-1], ()):
                     effects = self._function(place, function)
@@ -114,9 +121,11 @@ class EffectsOf:
             for symbol in self._aliases(meaning, set())
         }
 
-    def _can_change(self, symbol: Symbol) -> bool:
+    def _can_change(self, symbol: Symbol, *, classes: bool = False) -> bool:
+        """Its object may be changed: of what is called also a function may be, or a class, by what it is asked."""
         units = self._resolver.source(symbol.path).bound.get(symbol.name, ())
-        return any(unit.kind == "other" and not unit.constant for unit in units)
+        kinds = ("other", "def", "class") if classes else ("other",)
+        return any(unit.kind in kinds and not unit.constant for unit in units)
 
     def _aliases(self, symbol: Symbol, seen: set[Symbol]) -> set[Symbol]:
         """The name, and those whose objects it may stand for: `M = L` makes an effect on M one on L."""

@@ -27,7 +27,8 @@ class Code(msgspec.Struct, frozen=True, array_like=True):
 
     digest: of its syntax, without positions, docstrings and annotations that only reflection can see; those are in
     docs and notes, "" where there are none. reads: global names and chains whose value is used. writes: chains whose
-    object may change, or be bound anew. calls: chains that are called; acts: those of them whose result is not used.
+    object is changed, or bound anew. stirs: those of which a method is called that may change it. calls: chains that
+    are called; acts: those of them whose result is not used.
     attributes: of whatever object, also those that a text may name. texts: dotted names and files in string constants,
     "$NAME" for an environment variable, "?module" for one whose being there is asked, "=distribution". imports: made
     when it runs. binds: global names. computed: what it does by names that are not in it (see COMPUTED). note_reads:
@@ -39,6 +40,7 @@ class Code(msgspec.Struct, frozen=True, array_like=True):
     notes: str = ""
     reads: tuple[Chain, ...] = ()
     writes: tuple[Chain, ...] = ()
+    stirs: tuple[Chain, ...] = ()
     calls: tuple[Chain, ...] = ()
     acts: tuple[Chain, ...] = ()
     attributes: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ class Reader:
         self._stack: list[Any] = []
         self.reads: set[Chain] = set()
         self.writes: set[Chain] = set()
+        self.stirs: set[Chain] = set()
         self.calls: set[Chain] = set()
         self.acts: set[Chain] = set()
         self.attributes: set[str] = set()
@@ -121,6 +124,7 @@ class Reader:
             notes,
             tuple(sorted(self.reads)),
             tuple(sorted(self.writes)),
+            tuple(sorted(self.stirs)),
             tuple(sorted(self.calls)),
             tuple(sorted(self.acts)),
             tuple(sorted(self.attributes)),
@@ -245,12 +249,11 @@ class Reader:
             if not used:
                 self.acts.add(found)
             if len(found) > 1 and found[-1] not in _LOOKS_ONLY:
-                self.writes.add(found[:-1])
+                self.stirs.add(found[:-1])
         else:
-            if func.__class__ is ast.Attribute and func.attr not in _LOOKS_ONLY:
-                self._write_into(func)
-            root = None if used else self._root(func)
-            if root:
+            if func.__class__ is ast.Attribute and func.attr not in _LOOKS_ONLY and (root := self._root(func)):
+                self.stirs.add(root)
+            if not used and (root := self._root(func)):
                 self.acts.add(root)
         self._look_at_means(name, node, plain=func.__class__ is ast.Name)
         self._variable(name, func, node.args)
@@ -288,7 +291,8 @@ class Reader:
 
     def _look_for_means(self) -> None:
         """Note what is done by names that tell of it wherever they stand."""
-        named = {name for chain in (*self.reads, *self.writes) for name in chain} | self.attributes
+        named = {name for chain in (*self.reads, *self.writes, *self.stirs) for name in chain}
+        named |= self.attributes
         chains = self.reads | self.calls
         ends = {chain[-1] for chain in chains if len(chain) == 1 or chain[0] in ("builtins", "__builtins__")}
         if not _ELSEWHERE.isdisjoint(named) or "exec" in ends:
@@ -297,7 +301,9 @@ class Reader:
             self.computed.add("namespace")
         if not ends.isdisjoint(("eval", "exec")) or any(chain[-1] in _IMPORTING for chain in chains):
             self.computed.add("import")
-        of_sys = {chain[1] for chain in (*self.reads, *self.writes) if chain[0] == "sys" and len(chain) > 1}
+        of_sys = {
+            chain[1] for chain in (*self.reads, *self.writes, *self.stirs) if chain[0] == "sys" and len(chain) > 1
+        }
         if not _PLACES.isdisjoint(of_sys) or "addsitedir" in named or "__path__" in named:
             self.computed.add("path")
         if "modules" in of_sys:
@@ -404,7 +410,7 @@ class Reader:
             if found := self._global(decorator):
                 self.calls.add(found)
                 if len(found) > 1 and found[-1] not in INERT:
-                    self.writes.add(found[:-1])
+                    self.stirs.add(found[:-1])
 
     def bind(self, name: str) -> None:
         if self.scope.binds and name not in self.scope.local:

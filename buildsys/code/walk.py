@@ -224,7 +224,9 @@ class Walk:
             inner = Where(where.path, where.unit, member)
             names = member.code.binds
             special = not names or any(name.startswith("__") and name.endswith("__") for name in names)
-            acts = member.kind == "other" and (member.code.acts or member.code.computed or member.code.writes)
+            acts = member.kind == "other" and (
+                member.code.acts or member.code.computed or member.code.writes or member.code.stirs
+            )
             if open_base or special or acts or not member.inert or self.any_attribute:
                 self._include(inner, where)
             for name in names:
@@ -281,7 +283,7 @@ class Walk:
             self._chain(where, chain, imports, observed=chain not in code.acts or len(chain) == 1)
         for chain in code.acts:
             self._act(where, chain, imports)
-        for chain in code.writes:
+        for chain in (*code.writes, *code.stirs):
             self._chain(where, chain, imports, observed=False)
         for text in code.texts:
             self._text(where, text)
