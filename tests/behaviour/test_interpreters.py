@@ -165,13 +165,14 @@ def test_workers_serve_every_python_from_3_9_on(space: Space, version: str) -> N
 
 
 def test_another_python_is_another_key(space: Space) -> None:
+    minor = 13 if sys.version_info[1] == 12 else 12
     rule = '[rule.v]\npython = "{}"\nrun = "v.py::v"\noutputs = {{ o = "v.txt" }}\n'
     space.write("v.py", "import sys\ndef v(o):\n    o.write_text(str(sys.version_info[1]))\n")
     space.write("rules/v.toml", rule.format(sys.executable))
     space.build()
-    space.write("rules/v.toml", rule.format(python("3.12")))
+    space.write("rules/v.toml", rule.format(python(f"3.{minor}")))
     assert space.build().ran == ["v"]
-    assert space.read("v.txt") == "12"
+    assert space.read("v.txt") == str(minor)
 
 
 def test_a_python_that_is_too_old_is_refused(space: Space) -> None:
