@@ -145,3 +145,13 @@ def test_a_command_counts_by_what_its_scripts_import(space: Space) -> None:
     assert space.build().ran == ["made"]
     put(space, "beside", "2.0")
     assert space.build().ran == []
+
+
+def test_a_command_without_scripts_may_name_what_it_runs(space: Space) -> None:
+    rule(space, 'versions = ["outer"]')
+    space.replace("rules/r.toml", 'run     = "work.py::make"', 'shell   = "echo x > {outputs.made}"')
+    assert space.build().ran == ["made"]
+    put(space, "inner", "2.0")
+    assert space.build().ran == []
+    put(space, "outer", "2.0")
+    assert space.build().ran == ["made"]
