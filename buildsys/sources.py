@@ -12,7 +12,7 @@ from functools import cached_property
 
 from buildsys.code.slice import Slice
 from buildsys.digest import Digest
-from buildsys.errors import BuildError, nearest
+from buildsys.errors import BuildError, Place, nearest
 from buildsys.model import Rule
 from buildsys.project import Project, SourceTree
 from buildsys.slicing import Parsed, Slicer
@@ -80,15 +80,12 @@ class Installed:
         return self._distributions.versions(code.external) if code.external else {}
 
     def compiled(self, code: Slice) -> dict[str, Digest]:
-        """Path in the slice -> digest of the compiled modules of what is installed as editable, which have no text."""
-        digests: dict[str, Digest] = {}
-        if not self._is_asked:
-            return digests
-        for path, where in self.editables.compiled(code.sources, code.external).items():
-            self._project.looks.stat(where)
-            with open(self._project.root / where, "rb") as file:
-                digests[path] = digest_stream(file)
-        return digests
+        """Path in the slice -> digest of the compiled modules of what is installed as editable, which have no text.
+
+        Raises BuildError where one can't be read.
+        """
+        found = self.editables.compiled(code.sources, code.external) if self._is_asked else {}
+        return {path: self._digest(where) for path, where in found.items()}
 
     def homes(self, code: Slice) -> tuple[Home, ...]:
         """Where those of its modules lie that are installed as editable."""
@@ -105,11 +102,16 @@ class Installed:
 
     def unplaced(self) -> list[str]:
         """The distributions that are installed as editable, nobody knows where: edits of them are not seen."""
-        return (
-            []
-            if not self._is_asked
-            else [one.name for one in self._distributions.all if one.editable and not one.places]
-        )
+        known = self._distributions.all if self._is_asked else ()
+        return [one.name for one in known if one.editable and not one.places]
+
+    def _digest(self, where: str) -> Digest:
+        try:
+            self._project.looks.stat(where)
+            with open(self._project.root / where, "rb") as file:
+                return digest_stream(file)
+        except OSError as error:
+            raise BuildError(f"can't be read: {error.strerror}", place=Place(where)) from None
 
     def _named(self, rule: Rule, name: str, imported: Collection[str]) -> Mapping[str, str]:
         if found := self._distributions.named(name) or ({name: ABSENT} if name in imported else {}):
