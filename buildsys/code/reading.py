@@ -88,7 +88,10 @@ _LONGEST_NAME: Final = 200
 
 
 class Reader:
-    """Reads one piece. definitions: the functions defined in it, with the scope that their bodies are in."""
+    """Reads one piece. definitions: the functions defined in it, with the scope that their bodies are in.
+
+    yields: it is the body of a generator. locals: the names in it that are not global.
+    """
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -108,6 +111,7 @@ class Reader:
         self.binds: dict[str, None] = {}
         self.computed: set[str] = set()
         self.yields = False
+        self.locals: set[str] = set()
 
     def read(self, nodes: Iterable[ast.AST]) -> Code:
         self._walk([*nodes])
@@ -170,6 +174,7 @@ class Reader:
     def _name(self, node: ast.Name) -> None:
         self._parts.append(f"{node.id};")
         if node.id in self.scope.local:
+            self.locals.add(node.id)
             return
         if node.ctx.__class__ is ast.Load:
             self.reads.add((node.id,))
@@ -188,7 +193,9 @@ class Reader:
             return
         name: str = root.id
         self._parts.append(f"{name}.{'.'.join(chain)};")
-        if name not in self.scope.local:
+        if name in self.scope.local:
+            self.locals.add(name)
+        else:
             found = (name, *chain)
             if node.ctx.__class__ is not ast.Load:
                 self.writes.add(found)

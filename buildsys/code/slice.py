@@ -38,10 +38,11 @@ _READS_LINES: Final = {
 
 _READS_ORDER: Final = {"__dict__", "getmembers", "__members__", "vars", "dir"}
 _READS_CODE: Final = {
-    *("__code__", "__closure__", "getclosurevars", "co_consts", "co_code", "co_names", "co_varnames", "dis", "marshal"),
+    *("getclosurevars", "co_consts", "co_code", "co_names", "co_varnames", "co_nlocals", "dis", "marshal"),
     *("cloudpickle", "dill", "getsource", "getsourcelines"),
 }
-"""What sees the bodies of functions that do not run."""
+"""What sees the bodies of functions that do not run; so does `__code__`, unless a part of it is named."""
+_READS_CLOSURES: Final = {"__closure__", "co_freevars", "co_cellvars"}
 _LONGEST_WAY: Final = 100
 
 
@@ -131,9 +132,14 @@ def used_of(
     """
     found, resolver = _reached(script, function, tree, folder, parse)
     walk, gone = _walk_used(script, function, resolver, trace, lambda path, name: f"{path}:{name}" in trace.functions)
-    if not _READS_CODE.isdisjoint(walk.attributes | walk.names):
+    if _reads_code(walk.attributes | walk.names):
         walk, gone = _walk_used(script, function, resolver, trace, lambda path, name: True)
     return _slice(script, function, found, resolver, walk, stdlib, gone)
+
+
+def _reads_code(names: Collection[str]) -> bool:
+    parts = any(name.startswith("co_") for name in names)
+    return not _READS_CODE.isdisjoint(names) or ("__code__" in names and not parts)
 
 
 def _walk_used(script: str, function: str, resolver: Resolver, trace: Trace, gate: Gate) -> tuple[Walk, list[str]]:
@@ -239,6 +245,7 @@ class _Symbols:
         read = walk.attributes | walk.names.difference(_OWN_DOC)
         self._docs = not read.isdisjoint(_READS_DOCS)
         self._notes = not read.isdisjoint(_READS_NOTES)
+        self._closures = not read.isdisjoint(_READS_CLOSURES)
         self._text = not read.isdisjoint(_READS_TEXT)
         asks = not read.isdisjoint(("catch_warnings", "getframeinfo")) or not walk.names.isdisjoint(
             ("inspect", "logging")
@@ -315,7 +322,8 @@ class _Symbols:
 
     def _body(self, path: str, function: Function, notes: bool) -> object:
         if (path, function.name) not in self._walk.bodies:
-            return "yields" if function.yields else None
+            shape = ["yields"] if function.yields else []
+            return [*shape, *(function.closes if self._closures else ())] or None
         return [
             self._code(function.body, notes),
             *filter(None, (self._body(path, inner, notes) for inner in function.functions)),

@@ -23,7 +23,7 @@ Kind = Literal["def", "class", "import", "main", "other"]
 class Function(msgspec.Struct, frozen=True, array_like=True, eq=False):
     """A function's body, and the functions defined in it. name: as `functions` gives it.
 
-    yields: calling it only makes a generator.
+    yields: calling it only makes a generator. closes: the names of functions around it that it keeps in its closure.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Function(msgspec.Struct, frozen=True, array_like=True, eq=False):
     body: Code
     functions: tuple[Function, ...] = ()
     yields: bool = False
+    closes: tuple[str, ...] = ()
 
 
 class Unit(msgspec.Struct, frozen=True, array_like=True, eq=False):
@@ -58,6 +59,7 @@ class Unit(msgspec.Struct, frozen=True, array_like=True, eq=False):
 
 
 _SHOWN: Final = 40
+_OF_THE_CLASS: Final = ("super", "__class__")
 
 
 def units_of(tree: ast.Module) -> tuple[Unit, ...]:
@@ -156,7 +158,10 @@ class _Parting:
             body = inner.read(node.body)
             if imports:
                 body = msgspec.structs.replace(body, imports=(*body.imports, *imports))
-            found.append(Function(numbered, _start(node), body, self._functions(inner, body.imports), inner.yields))
+            functions = self._functions(inner, body.imports)
+            own = {"__class__" for chain in body.reads if chain[0] in _OF_THE_CLASS}
+            closes = outer.local & inner.locals.union(*(one.closes for one in functions)) | own
+            found.append(Function(numbered, _start(node), body, functions, inner.yields, tuple(sorted(closes))))
         return tuple(found)
 
     def _shown(self, node: ast.stmt, code: Code, scope: Scope) -> str:

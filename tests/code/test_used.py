@@ -20,3 +20,39 @@ def test_code_that_reaches_itself_by_a_computed_name_has_a_way_that_ends() -> No
     ran = frozenset({f"{SCRIPT}:f", f"{SCRIPT}:load", "scripts/plug_a.py:go"})
     used = used_of(SCRIPT, "f", tree, Trace(frozenset({SCRIPT, "scripts/plug_a.py"}), ran))
     assert {(path, name) for path, name, *_ in used.symbols} >= {(SCRIPT, "f"), ("scripts/plug_a.py", "go")}
+
+
+def used(script: str, *ran: str) -> str:
+    trace = Trace(frozenset({SCRIPT}), frozenset(f"{SCRIPT}:{name}" for name in ran))
+    return used_of(SCRIPT, "f", texts(script), trace).fingerprint
+
+
+CLOSES = """
+def outer():
+    a = b = 1
+    def inner():
+        return a + 1
+    return inner
+def other():
+    return 1
+def f():
+    return outer().__closure__, outer().__code__.co_flags
+"""
+
+
+def test_what_a_closure_keeps_shows_without_calling_it_and_nothing_else_of_bodies() -> None:
+    before = used(CLOSES, "f", "outer")
+    assert used(CLOSES.replace("return a + 1", "return b + 1"), "f", "outer") != before
+    assert used(CLOSES.replace("return a + 1", "return a + 2"), "f", "outer") == before
+    assert used(CLOSES.replace("    return 1\n", "    return 2\n"), "f", "outer") == before
+
+
+def test_a_method_that_asks_for_its_class_keeps_it_in_its_closure() -> None:
+    script = "class A:\n    def go(self):\n        return 1\ndef f():\n    return A.go.__closure__\n"
+    assert used(script.replace("return 1", "return super()"), "f") != used(script, "f")
+    assert used(script.replace("return 1", "return 2"), "f") == used(script, "f")
+
+
+def test_code_that_is_looked_at_as_a_whole_counts_with_all_bodies() -> None:
+    script = "def h():\n    return 1\ndef f():\n    return hash(h.__code__)\n"
+    assert used(script.replace("return 1", "return 2"), "f") != used(script, "f")
