@@ -271,12 +271,14 @@ class Part:
 
     group: "code", "param", "input", "env", "version", "identity", "service", "output", "python", "rule", "format".
     value: text for people, with its type where it matters. path: where it is (a file, a config key), else "".
+    line: of code as it is now; it is not recorded.
     """
 
     group: str
     name: str
     value: str
     path: str = ""
+    line: int = field(default=0, compare=False)
 
 
 SaidBy = Literal["narrowed", "accepted", "undone"]

@@ -75,8 +75,8 @@ class Slicer:
         return Slice(kept.fingerprint, texts, kept.symbols, *names)
 
     def _keep(self, which: str, made: Slice, asking: _Asking) -> None:
-        if self._cache is None:
-            return
+        if self._cache is None or not self._cache.parent.parent.is_dir():
+            return  # A project that was never built is left as it is.
         kept = Kept(
             maker(),
             tuple(asking.asked),
@@ -111,8 +111,9 @@ class Parsed:
         except (OSError, msgspec.DecodeError):
             module = parse(path, text)
         with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_whole(file, msgspec.msgpack.encode(module))
+            if self._folder.parent.parent.is_dir():
+                self._folder.mkdir(parents=True, exist_ok=True)
+                write_whole(file, msgspec.msgpack.encode(module))
         return module
 
 

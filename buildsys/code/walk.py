@@ -160,6 +160,8 @@ class Walk:
                 self._run_imports(piece.code.imports, path, where)
             if unit.kind == "import":
                 continue
+            if self._everything:
+                self._run_calls(path, unit)
             effects = self._effects.unit(path, unit)
             if effects != NONE:
                 self.effects[where] = effects
@@ -170,6 +172,14 @@ class Walk:
                     self._effects_on.setdefault(symbol, []).append(where)
                 if not self.observed.isdisjoint(effects.symbols):
                     self._include(where, None)
+
+    def _run_calls(self, path: str, unit: Unit) -> None:
+        """What a statement calls runs when its module is imported, whoever reads what it makes; and it may raise."""
+        for piece in (unit, *unit.members):
+            for chain in piece.code.calls:
+                for meaning in self._resolver.meanings(path, chain):
+                    if isinstance(meaning, Symbol):
+                        self._see(meaning, None, observed=False)
 
     def _run_imports(self, imports: Iterable[Alias], path: str, where: Where) -> None:
         for alias in imports:

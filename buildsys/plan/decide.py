@@ -76,7 +76,8 @@ def _line(old: Part | None, new: Part | None) -> str:
     assert part is not None
     what = "is new" if old is None else "is gone" if new is None else "changed"
     if part.group == "code":
-        return f"its code {what}: {part.name.partition(':')[2] or part.name}{f' ({part.path})' if part.path else ''}"
+        place = f"{part.path}:{part.line}" if part.line else part.path
+        return f"its code {what}: {part.name.partition(':')[2] or part.name}{f' ({place})' if place else ''}"
     if part.group == "input":
         return f"input {part.name} {what} ({part.path})"
     if part.group == "rule":

@@ -20,12 +20,13 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that decides outputs. path: where it is (a file, a config key), not hashed."""
+    """One thing that decides outputs. path, line: where it is (a file, a config key), not hashed."""
 
     group: str
     name: str
     value: Value
     path: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,9 @@ def rule_facts(rule: Rule, code: Slice | None, around: Surroundings) -> Iterator
         if not rule.endpoint.startswith("service:"):
             yield Fact("identity", "identity", rule.identity)
     if code:
+        folder = _folder(rule.script)
         for one in code.symbols:
-            yield Fact("code", f"{one.path.removeprefix(_folder(rule.script))}:{one.name}", one.digest, one.place)
+            yield Fact("code", f"{one.path.removeprefix(folder)}:{one.name}", one.digest, one.path, one.line)
     for param in sorted(rule.params, key=lambda p: p.name):
         yield Fact("param", param.name, param.value, param.config_key)
     for output in sorted(rule.outputs, key=lambda o: o.name):
@@ -95,7 +97,7 @@ def service_facts(
     yield Fact("rule", "command", command)
     if code:
         for one in code.symbols:
-            yield Fact("code", f"{one.path}:{one.name}", one.digest, one.place)
+            yield Fact("code", f"{one.path}:{one.name}", one.digest, one.path, one.line)
     for name in sorted(params):
         yield Fact("param", name, params[name])
     yield Fact("python", "python", around.python)
@@ -136,7 +138,7 @@ def action_key(
 
 def parts_of(facts: Iterable[Fact]) -> tuple[Part, ...]:
     """The second sink: the same facts as people read them, values with their types."""
-    return tuple(Part(fact.group, fact.name, _text(fact), fact.path) for fact in facts)
+    return tuple(Part(fact.group, fact.name, _text(fact), fact.path, fact.line) for fact in facts)
 
 
 def _text(fact: Fact) -> str:

@@ -165,6 +165,7 @@ def test_doctor_and_init_say_what_the_scripts_lack(
 
 
 def test_init_says_nothing_where_all_is_there(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(diagnostics, "is_found_here", lambda name: True)
     assert "pip install" not in run("init", "--template", "eagle3", str(tmp_path / "draft")).stderr
     assert sys.modules.get("torch") is None, "to look for a package is not to import it"

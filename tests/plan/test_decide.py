@@ -58,8 +58,8 @@ def test_a_reason_is_the_first_change_and_how_many_there_are(changes: Sequence[s
     ("old", "new", "line"),
     [
         (
-            Part("code", "one.py:mark", "d1", "scripts/one.py:3"),
-            Part("code", "one.py:mark", "d2", "scripts/one.py:4"),
+            Part("code", "one.py:mark", "d1", "scripts/one.py", 3),
+            Part("code", "one.py:mark", "d2", "scripts/one.py", 4),
             "its code changed: mark (scripts/one.py:4)",
         ),
         (None, Part("code", "a.py:*", "d1", "scripts/a.py"), "its code is new: * (scripts/a.py)"),
