@@ -7,6 +7,7 @@ file, and not how the linter is asked.
 from __future__ import annotations
 
 import ast
+import builtins
 import difflib
 import re
 import warnings
@@ -139,7 +140,7 @@ def _judged(said: Sequence[Said], names: Names, lines: Sequence[str]) -> Iterato
     for one in said:
         line = lines[one.line - 1] if one.line <= len(lines) else ""
         name = _NAME.search(one.message)
-        if name is None or is_quiet(line):
+        if name is None or is_quiet(line) or hasattr(builtins, name["name"]):  # Python has some that ruff does not know
             continue
         verdict = names.judge(name["name"], (one.line, len(line[: one.column - 1].encode("utf-8", "surrogatepass"))))
         if verdict is None:

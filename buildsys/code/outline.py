@@ -12,12 +12,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_ANY: Final = frozenset(("global_enum", "_convert_", "_convert", "f_globals"))
+_MEANS: Final = {
+    **dict.fromkeys(("global_enum", "_convert_", "_convert"), "opaque"),
+    **dict.fromkeys(("f_globals", "__globals__"), "meddles"),
+}
 """Names and attributes by which a module gets names at its top level that no statement of it shows."""
-_OF_SYS: Final = {"path": "moves", "meta_path": "moves", "path_hooks": "moves", "modules": "meddles"}
+_OF_SYS: Final = {
+    "path": ("moves",),
+    "meta_path": ("moves",),
+    "path_hooks": ("moves",),
+    "modules": ("opaque", "meddles"),
+}
 _MAY_DO: Final = re.compile(
     r"\bsys\s*\.\s*(path|meta_path|modules)|\b(from|import)\s+sys\s+(as|import)\b|\b(vars|locals|install)\s*\("
-    r"|\b(globals|exec|global_enum|_convert_?|f_globals|builtins|__builtins__|setattr|addsitedir|__path__|__dict__)\b"
+    r"|\b(globals|exec|global_enum|_convert_?|f_globals|__globals__|builtins|__builtins__|setattr|addsitedir|__path__|__dict__)\b"
 )
 """Only where a text holds one of these, its expressions are looked at."""
 _MISSING: Final = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException", ""}
@@ -180,10 +188,10 @@ def _does(tree: ast.Module, ours: set[str]) -> Iterator[str]:
         match node:
             case ast.Name(id="globals" | "exec") | ast.Call(func=ast.Name(id="vars" | "locals"), args=[]):
                 yield "opaque"
-            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _ANY:
-                yield "opaque"
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _MEANS:
+                yield _MEANS[name]
             case ast.Attribute(attr=name, value=ast.Name(id=module)) if module in ours and name in _OF_SYS:
-                yield _OF_SYS[name]
+                yield from _OF_SYS[name]
             case ast.Name(id="builtins" | "__builtins__"):
                 yield "meddles"
             case ast.Call(func=ast.Name(id="install") | ast.Attribute(attr="install")):
@@ -195,8 +203,8 @@ def _does(tree: ast.Module, ours: set[str]) -> Iterator[str]:
             case ast.Name(id="addsitedir" | "__path__") | ast.Attribute(attr="addsitedir" | "__path__"):
                 yield "moves"
             case ast.ImportFrom(module="sys", names=names):
-                named = [alias.name for alias in names]
-                yield from _OF_SYS.values() if "*" in named else (_OF_SYS[name] for name in named if name in _OF_SYS)
+                named = {alias.name for alias in names}
+                yield from (does for name in _OF_SYS if name in named or "*" in named for does in _OF_SYS[name])
 
 
 def names_in(node: ast.AST) -> set[str]:

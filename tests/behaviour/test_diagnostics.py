@@ -222,7 +222,7 @@ def test_noqa_is_honoured(built: Space) -> None:
         "from helpers import *\n\ndef x():\n    return shout, whisper\n",
         "from os.path import *\n\ndef x():\n    return nowhere\n",
         "globals().update(y=1)\n\ndef x():\n    return y\n",
-        "import builtins\nbuiltins.y = 1\n\ndef x():\n    return y\n",
+        "import gettext\ngettext.install('x')\n\ndef x():\n    return y\n",
     ],
 )
 def test_what_may_be_there_raises_no_alarm(fresh: Space, more: str) -> None:
@@ -232,11 +232,24 @@ def test_what_may_be_there_raises_no_alarm(fresh: Space, more: str) -> None:
     assert checked(fresh) == ()
 
 
-def test_a_name_that_another_module_sets_is_no_mistake_where_that_is_in_reach(fresh: Space) -> None:
+@pytest.mark.parametrize(
+    "text", ["helpers.y = 1\n", "setattr(helpers, 'y', 1)\n", "import sys\nsys.modules[x].y = 1\n"]
+)
+def test_a_name_that_another_module_sets_is_no_mistake_where_that_is_in_reach(fresh: Space, text: str) -> None:
     fresh.write("scripts/helpers.py", HELPERS.replace("text.upper()", "y"))
-    fresh.write("scripts/more.py", "import helpers\nhelpers.y = 1\n" + MORE)
+    fresh.write(
+        "scripts/more.py",
+        MORE.replace('"other"', "helpers.shout('other')").replace("\n", f"\nimport helpers\n{text}", 1),
+    )
     (found,) = checked(fresh)
-    assert found.rules == ("one",), "of the other rules nobody reads it"
+    assert found.rules == ("one",), "whose modules set nothing"
+
+
+def test_a_name_that_some_module_may_set_may_be_imported(fresh: Space) -> None:
+    fresh.write("scripts/helpers.py", HELPERS + "import sys\nsetattr(sys.modules['more'], 'made', 1)\n")
+    fresh.write("scripts/made.py", "x = 1\n")
+    fresh.write("scripts/more.py", "import helpers\nfrom made import y\n" + MORE)
+    assert checked(fresh) == ()
 
 
 def test_a_star_import_of_our_own_that_lacks_a_name_is_a_mistake(fresh: Space) -> None:
@@ -409,6 +422,8 @@ def test_what_the_interpreter_of_a_rule_can_not_compile_blocks_it(fresh: Space) 
     fresh.write("scripts/more.py", MORE + "\nmatch 1:\n    case _: pass\n")
     (found,) = checked(fresh)
     assert (found.problem, found.rules) == ("invalid syntax, for Python 3.9", ("three", "other"))
+    fresh.write("scripts/more.py", "x = (\n" + MORE)
+    assert problems(fresh) == ["`(` is never closed"], "older Pythons know less of what is wrong"
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="it is no newer syntax there")

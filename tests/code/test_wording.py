@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from buildsys.code.findings import Fault, Said, fault_of, is_quiet, read, refined
+from buildsys.code.findings import Fault, Said, fault_of, is_quiet, read, refined, suspects
 
 LOST_LINES = """\
 def f(reply):
@@ -107,3 +107,23 @@ def test_a_message_that_nobody_knows_stays_as_it_is() -> None:
 )
 def test_a_comment_keeps_names_quiet(line: str, quiet: bool) -> None:
     assert is_quiet(line) == quiet
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("x = y", ["y"]),
+        ("x = y  # type: ignore[name-defined]", []),
+        ("x = y  # noqa: F821", []),
+    ],
+)
+def test_what_ruff_says_of_a_quiet_line_counts_for_nothing(line: str, names: list[str]) -> None:
+    said = [Said("F405", "`y` may be undefined, or defined from star imports", 1, 5, 1, 6)]
+    assert [one.name for one in suspects(f"{line}\n", said)] == names
+
+
+def test_what_this_python_has_as_a_builtin_is_there_whatever_ruff_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [Said("F821", "Undefined name `brand_new`", 1, 5, 1, 14)]
+    assert suspects("x = brand_new\n", said)[0].sure
+    monkeypatch.setattr("builtins.brand_new", 1, raising=False)
+    assert suspects("x = brand_new\n", said) == ()
