@@ -87,7 +87,7 @@ class Delivery:
     def deliver_new(self, assessment: Assessment, executed: Executed, then: Then) -> None:
         """What an action just made. Its result is recorded before it is checked, so a mended check costs no run."""
         rows: list[Row] = [
-            Context(assessment.prepared.context, assessment.prepared.parts),
+            Context(assessment.prepared.context, assessment.prepared.parts, assessment.prepared.texts),
             self._result_row(assessment, executed),
             *executed.metrics,
             *self._rule_rows(assessment),

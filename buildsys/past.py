@@ -5,13 +5,14 @@ Knows who may be asked (the recorder of a running build, or a snapshot), and not
 
 from __future__ import annotations
 
+import datetime
 import gc
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Protocol, TypeVar
 
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, Made, Part, Result, Rule, RuleName, Shard
+from buildsys.model import ActionId, ActionKey, Discovered, Made, Part, Result, Rule, RuleName, Shard
 from buildsys.state.files import Row
 from buildsys.state.manifest import Manifest, short_key
 from buildsys.state.recording import Measured
@@ -102,6 +103,18 @@ class Past:
         """The parts that the keys of a rule's actions shared."""
         return self._ask(lambda manifest: manifest.context(context))
 
+    def texts(self, digests: Sequence[str]) -> Mapping[tuple[str, str], str]:
+        """The texts of symbols that keys held, by name and digest."""
+        return self._ask(lambda manifest: manifest.texts(digests)) if digests else {}
+
+    def started(self, run_id: int) -> datetime.datetime | None:
+        """When a run began, in UTC."""
+        return self._ask(lambda manifest: manifest.started(run_id))
+
+    def discovered(self, evidence: Digest) -> Sequence[Discovered]:
+        """What a run asked for that is not declared."""
+        return self._ask(lambda manifest: _discovered(manifest, evidence)) if evidence else ()
+
     def shards_made(self, context: Digest) -> set[Shard]:
         """The shards of which something was ever made under a context, by whichever rule and profile."""
         return self._ask(lambda manifest: manifest.shards_made(context))
@@ -121,3 +134,9 @@ class Past:
     def inputs(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, tuple[Part, ...]]:
         """The inputs that each key held, one part a file."""
         return self._ask(lambda manifest: manifest.inputs(keys)) if keys else {}
+
+
+def _discovered(manifest: Manifest, evidence: Digest) -> Sequence[Discovered]:
+    """Of one result, by the digest of its evidence."""
+    known = manifest.evidence([evidence]).get(evidence)
+    return manifest.discovered([known.discovered]).get(known.discovered, ()) if known and known.discovered else ()

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from buildsys.code.parse import Broken
 from buildsys.code.slice import Slice, merge
@@ -22,6 +23,7 @@ from buildsys.sources import Installed
 from buildsys.spec.graph import Graph
 from buildsys.state.editable import Home
 from buildsys.state.interpreters import Interpreter, Interpreters
+from buildsys.state.rows import SymbolText
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -51,6 +53,21 @@ class Prepared:
     installed: Installed
     homes: tuple[Home, ...]
     warm: Digest
+
+    @cached_property
+    def texts(self) -> tuple[SymbolText, ...]:
+        """Of its code, as it is frozen."""
+        return texts_of(self.code, self.parts) if self.code else ()
+
+
+def texts_of(code: Slice, parts: Sequence[Part]) -> tuple[SymbolText, ...]:
+    """The symbols of a slice that have one. parts: of the key that holds the slice."""
+    named = zip(code.symbols, (part for part in parts if part.group == "code"), strict=True)
+    return tuple(
+        SymbolText(part.name, part.value, "\n".join(line for _, line in code.text(symbol)))
+        for symbol, part in named
+        if symbol.lines
+    )
 
 
 class Preparer:

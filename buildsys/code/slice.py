@@ -6,6 +6,7 @@ which a trace keeps the bodies of functions shut that did not run. Knows no file
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,20 +45,26 @@ _READS_CODE: Final = {
 """What sees the bodies of functions that do not run; so does `__code__`, unless a part of it is named."""
 _READS_CLOSURES: Final = {"__closure__", "co_freevars", "co_cellvars"}
 _LONGEST_WAY: Final = 100
+_DEF: Final = re.compile(r"\s*(async\s+)?def\b")
 
 
 class Reached(NamedTuple):
     """A symbol of a slice. name: as it is bound, "C.m" for a member of a class; a text where it binds nothing.
 
-    digest: of what counts of it. line, end: its first and last. via: the names by which it is reached, from the entry.
+    digest: of what counts of it. line: its first. lines: first and last of each run of lines that tell of it, none
+    where none do. via: the names by which it is reached, from the entry.
     """
 
     path: str
     name: str
     digest: Digest
     line: int = 0
-    end: int = 0
+    lines: tuple[tuple[int, int], ...] = ()
     via: tuple[str, ...] = ()
+
+    @property
+    def end(self) -> int:
+        return self.lines[-1][1] if self.lines else self.line
 
     @property
     def place(self) -> str:
@@ -91,6 +98,11 @@ class Slice:
     external: frozenset[str]
     preload: frozenset[str]
     variables: frozenset[str] = frozenset()
+
+    def text(self, symbol: Reached) -> list[tuple[int, str]]:
+        """The lines of one of its symbols, with their numbers; none where its digest is not of a text."""
+        lines = self.sources.get(symbol.path, "").split("\n") if symbol.lines else []
+        return [(n, lines[n - 1]) for first, last in symbol.lines for n in range(first, last + 1) if n <= len(lines)]
 
 
 def slice_of(
@@ -232,7 +244,9 @@ def _split(name: str) -> tuple[str, str]:
 
 def _files(paths: Mapping[str, None], texts: Mapping[str, str]) -> Iterator[Reached]:
     for path in paths:
-        yield Reached(path, "*", digest_bytes(texts.get(path, "").encode("utf-8", "surrogatepass")))
+        text = texts.get(path, "")
+        lines = ((1, text.count("\n") + 1),)
+        yield Reached(path, "*", digest_bytes(text.encode("utf-8", "surrogatepass")), lines=lines)
 
 
 class _Symbols:
@@ -242,6 +256,7 @@ class _Symbols:
         self._walk = walk
         self._resolver = resolver
         self._texts = texts
+        self._split: dict[str, list[str]] = {}
         read = walk.attributes | walk.names.difference(_OWN_DOC)
         self._docs = not read.isdisjoint(_READS_DOCS)
         self._notes = not read.isdisjoint(_READS_NOTES)
@@ -285,14 +300,31 @@ class _Symbols:
             by_name.setdefault(where.piece.name, []).append(where)
         digests = {where: self._digest(where) for where in wheres}
         for name, same in by_name.items():
-            first, last = same[0].piece, same[-1].piece
             digest = digests[same[0]] if len(same) == 1 else digest_of([digests[where] for where in same])
-            yield Reached(path, name, digest, first.line, last.end, self._via(same[0]))
+            lines = tuple(run for where in same for run in self._runs_of_lines(where))
+            yield Reached(path, name, digest, same[0].piece.line, lines, self._via(same[0]))
         yield from self._orders(path, wheres, digests)
         if self._notes or any(where.unit.kind == "class" for where in wheres):
             imports = self._resolver.source(path).module.imports
             if futures := [alias.attribute for alias in imports if alias.module == "__future__"]:
                 yield Reached(path, "from __future__", digest_of(sorted(futures)))
+
+    def _runs_of_lines(self, where: Where) -> Iterator[tuple[int, int]]:
+        """Those of a class without the bodies of its methods, which are symbols of their own."""
+        start = where.piece.line
+        for method in where.piece.members:
+            if method.kind == "def":
+                texts = self._text_lines(where.path)
+                head = next((n for n in range(method.line, method.end) if _DEF.match(texts[n - 1])), method.line)
+                yield start, head
+                start = method.end + 1
+        if start <= where.piece.end:
+            yield start, where.piece.end
+
+    def _text_lines(self, path: str) -> list[str]:
+        if path not in self._split:
+            self._split[path] = self._texts[path].split("\n")
+        return self._split[path]
 
     def _digest(self, where: Where) -> Digest:
         piece = where.piece
@@ -304,8 +336,7 @@ class _Symbols:
         if self._order and piece.order:
             parts.append(piece.order)
         if self._text:
-            lines = self._texts[where.path].splitlines()[piece.line - 1 : piece.end]
-            parts.append(lines)
+            parts.append(self._text_lines(where.path)[piece.line - 1 : piece.end])
         if self._lines:
             parts.append(piece.line)
         return digest_of(*parts) if len(parts) > 1 or isinstance(parts[0], list) else piece.code.digest

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from buildsys.model import Decision, Part, Result
@@ -42,12 +43,36 @@ def reason_of(changes: Sequence[str]) -> str:
     return changes[0] + more
 
 
+@dataclass(frozen=True)
+class Difference:
+    """One thing that two keys hold differently. old, new: None where that one has no such thing, but never both."""
+
+    old: Part | None
+    new: Part | None
+
+    @property
+    def part(self) -> Part:
+        found = self.new or self.old
+        assert found is not None
+        return found
+
+    @property
+    def line(self) -> str:
+        """For people: what it is, what of it changed, and where it is."""
+        return _line(self.old, self.new, self.part)
+
+
 def differences(old: Sequence[Part], new: Sequence[Part]) -> list[str]:
     """What differs between two keys, each as one line; the most telling first."""
+    return [one.line for one in compared(old, new)]
+
+
+def compared(old: Sequence[Part], new: Sequence[Part]) -> list[Difference]:
+    """What differs between two keys; the most telling first."""
     before, after = _things(old), _things(new)
     changed = [one for one in dict.fromkeys([*after, *before]) if _value(before.get(one)) != _value(after.get(one))]
     changed.sort(key=lambda one: _ORDER.index(one[0]) if one[0] in _ORDER else len(_ORDER))
-    return [_line(before.get(one), after.get(one)) for one in changed]
+    return [Difference(before.get(one), after.get(one)) for one in changed]
 
 
 _ORDER = ("rule", "code", "param", "input", "identity", "service", "env", "output", "version", "python", "format")
@@ -71,9 +96,7 @@ def _value(part: Part | None) -> str | None:
     return part.value if part else None
 
 
-def _line(old: Part | None, new: Part | None) -> str:
-    part = new or old
-    assert part is not None
+def _line(old: Part | None, new: Part | None, part: Part) -> str:
     what = "is new" if old is None else "is gone" if new is None else "changed"
     if part.group == "code":
         place = f"{part.path}:{part.line}" if part.line else part.path

@@ -6,6 +6,7 @@ outlasts a kill; what can't be read any more is put aside and told in `notices`,
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import time
@@ -212,6 +213,15 @@ class Manifest:
         """The parts that the keys of a rule's actions share, by their digest."""
         query = "SELECT kind, name, value, path FROM recorded.contexts WHERE context = $1 ORDER BY position"
         return tuple(Part(*row) for row in self._fetch(query, context))
+
+    def texts(self, digests: Sequence[str]) -> dict[tuple[str, str], str]:
+        """The texts of symbols with these digests, by name and digest as keys have held them."""
+        rows = self._fetch(questions.TEXTS, list(digests)) if digests else []
+        return {(as_given(name), digest): as_given(text) for name, digest, text in rows}
+
+    def started(self, run_id: int) -> datetime.datetime | None:
+        """When a run began, in UTC; None where there is no such run."""
+        return next((started for (started,) in self._fetch(questions.RUN_STARTED, run_id)), None)
 
     def shards_made(self, context: Digest) -> set[Shard]:
         """The shards of which something was ever made under a context, by whichever rule and profile."""

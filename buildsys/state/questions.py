@@ -97,7 +97,10 @@ SHORT_KEYS: Final = """
 ONCE: Final = """
     SELECT context FROM recorded.contexts
     UNION SELECT unnest([evidence, trace, discovered]) FROM recorded.evidence
+    UNION SELECT digest || ' ' || name FROM recorded.texts
 """
+TEXTS: Final = "SELECT name, digest, text FROM recorded.texts WHERE digest IN (SELECT unnest($1))"
+RUN_STARTED: Final = "SELECT make_timestamp((started * 1e6)::BIGINT) FROM recorded.runs WHERE run_id = $1"
 INPUTS: Final = """
     SELECT r.key, i.name, i.digest, i.path FROM recorded.inputs i JOIN recorded.results r USING (result_id)
     WHERE i.role = 'input' AND r.result_id IN (

@@ -68,7 +68,7 @@ class Recording:
         measured: Callable[[], Collection[Measured]],
         result_ids: Callable[[list[ActionKey]], Mapping[Which, int]],
     ) -> None:
-        """once: digests of what is recorded: contexts, evidence, traces, sets of discovered inputs.
+        """once: digests of what is recorded: contexts, evidence, traces, sets of discovered inputs; texts with names.
 
         measured, result_ids: asked only where it matters, for what is recorded, and for the ids of results by key.
         """
@@ -157,6 +157,7 @@ class Recording:
         self.tables["contexts"] += [
             (row.context, n, part.group, part.name, part.value, part.path) for n, part in enumerate(row.parts)
         ]
+        self.tables["texts"] += [one for one in row.texts if self._is_new(Digest(f"{one.digest} {one.name}"))]
 
     def _add_metrics(self, row: MetricsRow, measured: Collection[Measured]) -> None:
         which = row.rule, row.output, row.digest

@@ -42,12 +42,24 @@ class InputRow(NamedTuple):
     maker: ActionId | None = None
 
 
+class SymbolText(NamedTuple):
+    """What a symbol of the code looked like. name, digest: its name and value as a part of the key."""
+
+    name: str
+    digest: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Context:
-    """The parts of a key that the actions of a rule share, stored once by their digest; inputs are not among them."""
+    """The parts of a key that the actions of a rule share, stored once by their digest; inputs are not among them.
+
+    texts: of its code; each is stored once.
+    """
 
     context: Digest
     parts: tuple[Part, ...]
+    texts: tuple[SymbolText, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -102,5 +102,10 @@ _VERSIONS: Final = """
 CREATE TABLE recorded.versions (run_id INTEGER, rule VARCHAR, name VARCHAR, version VARCHAR);
 """
 
-MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE, _VERSIONS)
+_TEXTS: Final = """
+-- The text of each symbol that a key has held, once: name and digest are its name and value among the contexts.
+CREATE TABLE recorded.texts (name VARCHAR, digest VARCHAR, text VARCHAR);
+"""
+
+MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE, _VERSIONS, _TEXTS)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

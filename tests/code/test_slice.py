@@ -171,6 +171,43 @@ def test_a_symbol_tells_its_lines_and_the_way_to_it() -> None:
     assert found["X"].via == ("f", "g", "X")
 
 
+def test_the_text_of_a_symbol_is_of_its_lines_of_all_statements_that_bind_it() -> None:
+    text = "def f():\n    return g()\nL = 0\n@deco\ndef g(): return N\nN = 1\nM = 2\nN = (\n  3)"
+    found = sliced(text)
+    shown = {one.name: found.text(one) for one in found.symbols if one.name in "fgN"}
+    assert shown == {
+        "f": [(1, "def f():"), (2, "    return g()")],
+        "g": [(4, "@deco"), (5, "def g(): return N")],
+        "N": [(6, "N = 1"), (8, "N = ("), (9, "  3)")],
+    }
+    assert [found.text(one) for one in found.symbols if one.name == "order of N"] == [[]]
+
+
+def test_the_text_of_a_class_leaves_the_bodies_of_its_methods_to_them() -> None:
+    text = """\
+def f():
+    return C().m()
+
+
+class C(Base):
+    x: int = 0
+
+    @property
+    def m(self):
+        return 1
+
+    async def other(
+        self,
+    ):
+        return 2
+
+    y = 3
+"""
+    found = sliced(text)
+    shown = {one.name: [n for n, _ in found.text(one)] for one in found.symbols}
+    assert (shown["C"], shown["C.m"], shown["C.y"]) == ([5, 6, 7, 8, 9, 11, 12, 16, 17], [8, 9, 10], [17])
+
+
 def test_an_edit_changes_the_digest_of_its_module_alone() -> None:
     before, after = sliced(ONE, BESIDE), sliced(*edited("a.py", "'b'", "'c'"))
     assert [one[:2] for one in sorted({*before.symbols} ^ {*after.symbols})] == [("scripts/a.py", "g")] * 2

@@ -14,7 +14,7 @@ from buildsys.errors import BuildError
 from buildsys.model import Artifact, CheckVerdict, Made, Part, Usage
 from buildsys.state import columns, snapshot
 from buildsys.state.manifest import Manifest
-from buildsys.state.rows import ActionRow, CheckRow, FileRow, Hold, InputRow, RequestRow, ResultRow
+from buildsys.state.rows import ActionRow, CheckRow, Context, FileRow, Hold, InputRow, RequestRow, ResultRow, SymbolText
 from buildsys.state.stats import Stat
 from tests.state import small
 
@@ -100,6 +100,25 @@ def test_a_context_is_stored_once(filled):
     filled.commit(small.first_run(1))
     again = filled._fetch("SELECT count(*) FROM recorded.contexts")
     assert again == [(23,)]
+
+
+def test_the_text_of_a_symbol_is_stored_once_and_of_another_name_again(filled):
+    def told(context, *texts):
+        return Context(digest_of(context), (), tuple(SymbolText(*text) for text in texts))
+
+    filled.commit([told("a", ("one.py:f", "d1", "def f(): 1"), ("one.py:g", "d2", "def g():\n  \ud800"))])
+    filled.commit([told("b", ("one.py:f", "d1", "def f(): 1  # more"), ("two.py:f", "d1", "def f(): (1)"))])
+    assert filled.texts(["d1", "d2", "d3"]) == {
+        ("one.py:f", "d1"): "def f(): 1",
+        ("two.py:f", "d1"): "def f(): (1)",
+        ("one.py:g", "d2"): "def g():\n  \ud800",
+    }
+
+
+def test_the_start_of_a_run_is_known(filled):
+    ((started,),) = filled._fetch("SELECT started FROM runs WHERE run_id = 1")
+    assert filled.started(1) == started
+    assert filled.started(1000) is None
 
 
 def test_the_last_verdict_of_a_check_counts(filled):
