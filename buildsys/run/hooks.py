@@ -15,6 +15,7 @@ import _posixsubprocess  # noqa: F401  # Has to be there to be wrapped.
 import builtins
 import contextlib
 import io
+import marshal
 import os
 import posix
 import sys
@@ -42,6 +43,7 @@ class Hooks:
 
     looked: called with the path, its `dir_fd` and the answer: a stat, None where nothing is there, else True.
     asked, set_: with the name of a variable; listed: with all names.
+    writes: with what marshal is given, whose first may be exchanged; has_read: with what it has read.
     quiet: the thread that is not listened to. known_paths, known_variables: of which nothing more is to be told;
     copying: while all of the environment is being taken, each is.
     """
@@ -55,6 +57,8 @@ class Hooks:
         self.known_paths: set[str] = set()
         self.known_variables: set[str] = set()
         self.copying = False
+        self.writes: Callable[[list[Any]], None] | None = None
+        self.has_read: Callable[[Any], None] | None = None
         self.quiet = 0
         self.problem: Callable[[BaseException], None] = lambda _: None
 
@@ -65,6 +69,10 @@ class Hooks:
             if ask is not None:
                 around = self._looking(ask) if name in LOOKS else self._acting(f"{module}.{name}", ask)
                 wrapped.append((ask, _in_place_of(ask, module, name, around)))
+        for name in marshal.__dict__.keys() & {"dump", "dumps", "load", "loads"}:
+            ask = getattr(marshal, name)
+            around = self._writing(ask) if name.startswith("dump") else self._reading(ask)
+            wrapped.append((ask, _in_place_of(ask, "marshal", name, around)))
         _put_in_place(wrapped)
         self._wrap_environment()
 
@@ -101,6 +109,22 @@ class Hooks:
             return ask(*args, **options)
 
         return act
+
+    def _writing(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        def writing(_: object, *args: Any, **options: Any) -> Any:
+            given = [*args]
+            self.hear(self.writes, given)
+            return write(*given, **options)
+
+        return writing
+
+    def _reading(self, read: Callable[..., Any]) -> Callable[..., Any]:
+        def reading(_: object, *args: Any, **options: Any) -> Any:
+            found = read(*args, **options)
+            self.hear(self.has_read, found)
+            return found
+
+        return reading
 
     def _wrap_environment(self) -> None:
         environ: Any = type(os.environ)

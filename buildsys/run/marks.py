@@ -14,7 +14,6 @@ import ast
 import contextlib
 import gc
 import mmap
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType
@@ -25,21 +24,6 @@ TOOL: Final = 4
 _PLACE: Final = "the map of the functions that ran, which takes this constant's place"
 _IN_SYS: Final = "_buildsys_marks"
 _BLOCKS: Final = ("body", "handlers", "orelse", "finalbody", "cases")
-
-READERS: Final = frozenset(
-    {
-        *("bytecode", "cloudpickle", "dill", "marshal", "numba", "taichi", "tensorflow", "tilelang", "triton"),
-        "typeguard",
-    }
-)
-"""Modules that read the bytecode or syntax of functions, and run what they make of it in their place."""
-TORCH_READERS: Final = frozenset(
-    {"compile", "cond", "jit", "export", "flex_attention", "onnx", "fx", "while_loop", "_dynamo", "_higher_order_ops"}
-)
-_COPIES: Final = "CodeType"
-_MAY_READ: Final = re.compile(
-    rf"\b({'|'.join(sorted({*READERS, *TORCH_READERS, 'torch_compile', _COPIES, 'co_[a-z]+', 'coroutine'}))})\b"
-)
 
 
 class Definition(NamedTuple):
@@ -112,7 +96,7 @@ class Executed:
         self.map = Marks(-1, size or 1)
         self.told = self.map[:]
         self.places: dict[tuple[str, int, str], int] = {}
-        self.marked: list[tuple[str, str]] = []
+        self.followed: list[tuple[str, str]] = []
         self.monitors = self._monitor()
         found_again = (lambda: problem("code that was unpickled")) if self.monitors else self.map
         setattr(sys, _IN_SYS, found_again)
@@ -151,17 +135,33 @@ class Executed:
             self.follows = False
             return
         self.follows = False
-        plain = {
-            (part.co_filename, part.co_firstlineno, part.co_name): part
-            for text, filename in self.marked
-            for part in _functions_in(_compiled_plainly(text, filename))
-        }
+        plain = self._plain()
         for function in gc.get_objects():
             if type(function) is FunctionType:
                 code = function.__code__
-                own = plain.get((code.co_filename, code.co_firstlineno, code.co_name))
+                own = plain.get(_place_of(code))
                 if own is not None and own.co_freevars == code.co_freevars:
                     function.__code__ = own
+
+    def is_followed(self, code: CodeType) -> bool:
+        """Whether it tells of what runs of it, or of a function in it; a copy that is written somewhere does not."""
+        return any(
+            const is self.map or type(const) is Witness or (isinstance(const, CodeType) and self.is_followed(const))
+            for const in code.co_consts
+        )
+
+    def as_written(self, code: CodeType) -> CodeType:
+        """What it would be if it were not followed."""
+        return self._plain().get(_place_of(code), code) if self.is_followed(code) else code
+
+    def _plain(self) -> dict[tuple[str, int, str], CodeType]:
+        """The code without marks, of all that is followed."""
+        return {
+            _place_of(part): part
+            for text, filename in self.followed
+            for whole in [_compiled_plainly(text, filename)]
+            for part in (whole, *_functions_in(whole))
+        }
 
     def _followed(self, path: str, text: str, filename: str) -> CodeType:
         tree = ast.parse(text, filename)
@@ -172,17 +172,17 @@ class Executed:
         start = self.start[path] + 1
         if len(found) > self._room(path):
             raise ValueError("the file has grown since it was looked at")
+        self.followed.append((text, filename))
         if not self.monitors:
             for n, one in enumerate(found):
                 _mark(one.node, start + n)
-            self.marked.append((text, filename))
             return self._with_map(compile(tree, filename, "exec", dont_inherit=True))
         code = _with_witness(compile(tree, filename, "exec", dont_inherit=True))
         place_of = {(one.first, one.node.name): start + n for n, one in enumerate(found)}
         for part in _functions_in(code):
             place = place_of.get((part.co_firstlineno, part.co_name))
             if place is not None:
-                self.places[filename, part.co_firstlineno, part.co_name] = place
+                self.places[_place_of(part)] = place
                 _monitoring().set_local_events(TOOL, part, _monitoring().events.PY_START)
         return code
 
@@ -209,7 +209,7 @@ class Executed:
         marks, places, disable = self.map, self.places, monitoring.DISABLE
 
         def started(code: CodeType, _offset: int) -> object:
-            place = places.get((code.co_filename, code.co_firstlineno, code.co_name))
+            place = places.get(_place_of(code))
             if place is not None:
                 marks[place] = 1
             return disable
@@ -238,6 +238,10 @@ def _with_witness(code: CodeType) -> CodeType:
     return code.replace(co_consts=(*consts, _WITNESS))
 
 
+def _place_of(code: CodeType) -> tuple[str, int, str]:
+    return code.co_filename, code.co_firstlineno, code.co_name
+
+
 def _functions_in(code: CodeType) -> Iterator[CodeType]:
     for const in code.co_consts:
         if isinstance(const, CodeType):
@@ -264,52 +268,3 @@ def _mark(node: ast.FunctionDef | ast.AsyncFunctionDef, place: int) -> None:
     for part in (mark, where, where.value, where.slice, mark.value):
         ast.copy_location(part, at)
     node.body.insert(1 if has_docstring else 0, mark)
-
-
-# ---------------------------------------------------------------- code that others read
-
-
-def readers(text: str) -> list[str]:
-    """What in a text reads the code of functions to run another in its place: "torch.compile"; in order."""
-    if not _MAY_READ.search(text):
-        return []
-    try:
-        return sorted(set(_read_by(ast.parse(text))))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []  # Told where it is imported.
-
-
-def _read_by(tree: ast.Module) -> Iterator[str]:
-    imported: dict[str, str] = {}  # Bound name: the module that it is.
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _reading(alias.name)
-                imported[alias.asname or alias.name.partition(".")[0]] = (
-                    alias.name if alias.asname else alias.name.partition(".")[0]
-                )
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                yield from _reading(f"{node.module}.{alias.name}")
-    torch = "torch" in (name.partition(".")[0] for name in imported.values())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and (node.arg == "torch_compile" or (node.arg or "").startswith("co_")):
-            yield str(node.arg)
-        elif isinstance(node, ast.Name) and node.id == _COPIES:
-            yield _COPIES
-        elif isinstance(node, ast.Attribute) and ast.unparse(node) in (f"types.{_COPIES}", "types.coroutine"):
-            yield ast.unparse(node)
-        elif isinstance(node, ast.Attribute):
-            base = imported.get(node.value.id, "") if isinstance(node.value, ast.Name) else None
-            if base == "torch" and node.attr in TORCH_READERS:
-                yield f"torch.{node.attr}"
-            elif torch and not base and node.attr == "compile":
-                yield f"{ast.unparse(node)}"
-
-
-def _reading(module: str) -> Iterator[str]:
-    top, _, rest = module.partition(".")
-    if top in READERS:
-        yield top
-    elif top == "torch":
-        yield from (f"torch.{part}" for part in rest.split(".") if part in TORCH_READERS)

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, ModuleType
 from typing import Any
 
+from .copies import code_in, readers, with_code
 from .hooks import Hooks
-from .marks import Executed, readers
+from .marks import Executed
 from .places import Places
 from .touches import Touches
 
@@ -39,6 +40,7 @@ class Tracer:
         self.told: set[str] = set()
         self.loaded = frozenset(sys.modules)
         self.n_loaded = -1
+        hooks.writes, hooks.has_read = self._writes, self._has_read
         self.touches.listen()
 
     def look_at(self, name: str, text: str) -> None:
@@ -100,6 +102,16 @@ class Tracer:
         found = sorted(name for name in names if not is_first_party(name) and _is_installed(name))
         self.told.update(found)
         return found
+
+    def _writes(self, given: list[Any]) -> None:
+        """Marshal writes code as it would be if nobody followed it; who runs that isn't heard."""
+        if any(map(self.executed.is_followed, code_in(given[0]))):
+            given[0] = with_code(given[0], self.executed.as_written)
+            self.touches.problem("code that marshal wrote")
+
+    def _has_read(self, found: object) -> None:
+        if any(self.touches.is_ours(code.co_filename) for code in code_in(found)):
+            self.touches.problem("code that marshal read")
 
     def _watch_torch(self, torch: Any) -> None:
         """Libraries compile functions of ours unasked; marks would be in their way, and what is compiled goes unheard.

@@ -13,7 +13,8 @@ import pytest
 
 from buildsys.code.functions import function_names
 from buildsys.model import Trace
-from buildsys.run.marks import definitions, readers
+from buildsys.run.copies import readers
+from buildsys.run.marks import definitions
 from tests.run.conftest import Space
 
 pytestmark = pytest.mark.timeout(60)
@@ -448,9 +449,84 @@ def test_a_copy_of_code_that_was_pickled_by_value_marks_or_is_told_as_unseen(spa
     assert (marked, result.trace.trace.unseen) in [(True, ()), (False, ("code that was unpickled",))]
 
 
+MARSHALLED = {
+    "marshal.loads(marshal.dumps(sent.__code__))": ["code that marshal wrote", "code that marshal read"],
+    "marshal.loads(marshal.dumps({'code': [sent.__code__]}))['code'][0]": [
+        *("code that marshal wrote", "code that marshal read"),
+    ],
+    "loads(dumps((sent.__code__,)))[0]": ["code that marshal wrote", "code that marshal read"],
+    "marshal.loads(marshal.dumps(compile('def sent(): return 7', 'x', 'exec'))).co_consts[0]": [],
+    "marshal.load(open('kept', 'rb'))": ["code that marshal read"],
+}
+
+
+@pytest.mark.parametrize("code", MARSHALLED)
+def test_code_that_marshal_wrote_or_read_is_told_as_unseen_where_it_is_ours(
+    space: Space, python: str, code: str
+) -> None:
+    space.write(
+        "scripts/a.py",
+        f"""
+        import marshal, types
+        from marshal import dumps, loads
+
+        def sent(): return 7
+
+        def f():
+            code = {code}
+            return types.FunctionType(code, {{}})(), dumps(sent.__code__) if "kept" in {code!r} else 0
+        """,
+    )
+    kept = (
+        f"import marshal; marshal.dump(compile('7', {str(space.root / 'scripts/a.py')!r}, 'eval'), open('kept', 'wb'))"
+    )
+    subprocess.run([python, "-c", kept], cwd=space.root, check=True)
+    result = space.workers().call(space.job("scripts/a.py::f", python=python))
+    assert result.ok, result.error
+    assert result.value[0] == 7  # type: ignore[index]
+    assert list(result.trace.trace.unseen[: len(MARSHALLED[code])]) == MARSHALLED[code]
+    assert ("sent" in functions(result.trace.trace)) is False
+
+
+def test_marshal_writes_what_it_would_without_a_trace(space: Space, python: str) -> None:
+    text = "import marshal\ndef g(x=1): return [x for x in 'ab']\ndef f(): return marshal.dumps(g.__code__, 2).hex()\n"
+    file = space.write("scripts/a.py", text)
+    plain = f"import sys; sys.path.insert(0, {str(file.parent)!r}); import a; print(a.f())"
+    told = subprocess.run([python, "-B", "-c", plain], capture_output=True, text=True, check=True).stdout
+    assert space.workers().call(space.job("scripts/a.py::f", python=python)).value == told.strip()
+
+
 # ---------------------------------------------------------------- code that others read
 
 
+COMPILED = [
+    "c = compile('', '', 'exec')\nc = c.replace(co_name='g')",
+    "def f():\n    c: C = compile('', '', 'exec')\n    d = c.replace(co_name='g')\n    d.replace(co_name='h')",
+    """
+from types import CodeType
+def f(place):
+    c = compile('', '', 'exec')
+    if place: c = c.replace(co_code=c.co_code, co_name=place)
+    else: c = CodeType(c.co_argcount, c.co_code, c.co_consts, c.co_names, place)
+    exec(c)
+""",
+]
+NOT_COMPILED = [
+    "def f(c):\n    c = compile('', '', 'exec')\n    c.replace(co_name='g')",
+    "def f(some):\n    c = compile('', '', 'exec')\n    for c in some: c.replace(co_name='g')",
+    "def f(g):\n    c = compile('', '', 'exec')\n    c = g.__code__\n    c.replace(co_name='g')",
+    """
+def f(g):
+    c = compile('', '', 'exec')
+    def h():
+        nonlocal c
+        c = g.__code__
+    c.replace(co_name='g')
+""",
+    "c = compile('', '', 'exec')\ndef f(c): c.replace(co_name='g')",
+    "def f(g):\n    c = compile('', '', 'exec')\n    d = g.__code__\n    c = d\n    c.replace(co_name='g')",
+]
+"""Code of a text is nobody's copy; whatever else a name may be bound to is."""
 READS = {
     "import torch\n@torch.compile\ndef g(): pass": ["torch.compile"],
     "import torch as t\ng = t.jit.script(1)": ["torch.jit"],
@@ -468,7 +544,15 @@ READS = {
     "# torch.compile\n'''numba'''\nnumba = 1": [],
     "def f(:\n  numba": [],
     "import types\ntypes.CodeType(1)\ntypes.coroutine(f)": ["types.CodeType", "types.coroutine"],
-    "from types import CodeType\nCodeType(1)": ["CodeType"],
+    "from types import CodeType as C, coroutine\nC(1)\n@coroutine\ndef f(): yield": ["CodeType", "coroutine"],
+    "import types as t\nmap(t.CodeType, parts)": ["types.CodeType"],
+    "from types import CodeType\nx: CodeType | None = None\ndef f(c: CodeType) -> CodeType: pass": [],
+    "from types import CodeType\nisinstance(x, (CodeType, str)) or type(x) is CodeType": [],
+    "import marshal\nmarshal.loads(b'')": [],
+    **{text: [] for text in COMPILED},
+    **{text: ["co_name"] for text in NOT_COMPILED},
+    "def f(g):\n    c = compile('', '', 'exec')\n    c.replace(co_code=g.co_code)": ["co_code"],
+    "from types import CodeType as C\nc = compile('', '', 'exec')\nC(1, c.co_code)": ["CodeType"],
     "f.__code__.replace(co_name='g')": ["co_name"],
 }
 
