@@ -33,7 +33,7 @@ _FORMAT: Final = 1
 _OF_THE_CALL: Final = frozenset(
     "PYTHONHASHSEED PYTHONDONTWRITEBYTECODE PWD OLDPWD SHLVL _ COLUMNS LINES TERM PYTEST_CURRENT_TEST".split()
 )
-"""Variables that differ from call to call, and are not counted where a run handed on its whole environment."""
+"""Variables that differ from call to call: not counted where a run took or handed on its whole environment."""
 _PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -80,11 +80,13 @@ def fingerprint(root: Path, module: str, function: str, kept: Kept | None = None
     parts += [slice_of(path, "", tree).fingerprint for path in kept.scripts if tree.read(path)] if kept else []
     versions = _versions(root, (used or code).external)
     asked = kept.asked if kept else [("variable", name) for name in sorted(code.variables)]
+    variables: dict[str, str | None] = {name: os.environ[name] for name in os.environ if name not in _OF_THE_CALL}
     with tempfile.TemporaryDirectory() as clock:
-        answers = Discoveries(Files(root, {}, looks, Path(clock)), looks, lambda path: False)
+        files = Files(root, {}, looks, Path(clock))
+        answers = Discoveries(files, looks, lambda path: False, all_variables=variables)
         discovered = tuple(Discovered(kind, name, answers.value_now(kind, name)) for kind, name in asked)  # type: ignore[arg-type]
     if kept and kept.trace.unseen:
-        parts.append({name: value for name, value in os.environ.items() if name not in _OF_THE_CALL})
+        parts.append(variables)
     digest = digest_of(*parts, versions, [list(one) for one in discovered])
     return Fingerprint(digest, code, used, versions, discovered)
 

@@ -353,7 +353,8 @@ class Discovered(NamedTuple):
     """One thing that a run asked of the machine and that no rule declares: an input that was found out.
 
     kind: "file" (opened), "folder" (listed), "exists" (asked for, or looked at), "variable".
-    name: project-relative path with `/`, else absolute; the variable's name. value: what the answer was, as a digest
+    name: project-relative path with `/`, else absolute; the variable's name, "=names" for those of all variables, or
+    "=values" for all with what they hold. value: what the answer was, as a digest
     or a word; "" for what is not there. It is compared, never read.
     """
 

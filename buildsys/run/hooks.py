@@ -14,10 +14,12 @@ import _io
 import _posixsubprocess  # noqa: F401  # Has to be there to be wrapped.
 import builtins
 import contextlib
+import genericpath
 import io
 import marshal
 import os
 import posix
+import posixpath
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +35,11 @@ ACTS = (
 OTHERS = (("io", "open"), ("_io", "open_code"), ("_posixsubprocess", "fork_exec"))
 """multiprocessing starts processes past `subprocess`."""
 _OWN = __name__.rpartition(".")[0]
+_ONLY_WHETHER = frozenset(
+    getattr(function, "__code__", None)
+    for function in (genericpath.exists, genericpath.isfile, genericpath.isdir, posixpath.islink, posixpath.lexists)
+)
+"""Code that asks the system for a stat, and tells only whether something is there, or what it is."""
 
 Given = tuple[tuple[Any, ...], Mapping[str, Any]]
 """Arguments of a call, by position and by name."""
@@ -41,20 +48,26 @@ Given = tuple[tuple[Any, ...], Mapping[str, Any]]
 class Hooks:
     """What listens. acts: by the name of a function ("os.open"; "io.open" is the built-in), called with its arguments.
 
-    looked: called with the path, its `dir_fd` and the answer: a stat, None where nothing is there, else True.
-    asked, set_: with the name of a variable; listed: with all names.
+    looked: called with the path, its `dir_fd`, the answer, which is a stat, None where nothing is there, else True; and
+    whether more was asked than that, as of `os.stat`. scans: whether to tell of the entries that a folder gives.
+    asked, set_: with the name of a variable; listed: with all names. whole: with "names" where only those of all
+    variables were asked, else "values".
     writes: with what marshal is given, whose first may be exchanged; has_read: with what it has read.
     quiet: the thread that is not listened to. known_paths, known_variables: of which nothing more is to be told;
-    copying: while all of the environment is being taken, each is.
+    known_to_be: files of which nothing is to be told where only their being there is asked. copying: while all of the
+    environment is being taken, each is.
     """
 
     def __init__(self) -> None:
         self.acts: dict[str, Callable[[tuple[Any, ...], Mapping[str, Any]], None]] = {}
-        self.looked: Callable[[Any, int | None, Any], None] | None = None
+        self.looked: Callable[[Any, int | None, Any, bool], None] | None = None
+        self.scans: Callable[[], bool] | None = None
         self.asked: Callable[[Any], None] | None = None
         self.set_: Callable[[Any], None] | None = None
         self.listed: Callable[[list[Any]], None] | None = None
+        self.whole: Callable[[str], None] | None = None
         self.known_paths: set[str] = set()
+        self.known_to_be: set[str] = set()
         self.known_variables: set[str] = set()
         self.copying = False
         self.writes: Callable[[list[Any]], None] | None = None
@@ -68,6 +81,7 @@ class Hooks:
             ask = getattr(sys.modules[module], name, None)
             if ask is not None:
                 around = self._looking(ask) if name in LOOKS else self._acting(f"{module}.{name}", ask)
+                around = self._scanning(around) if name == "scandir" else around
                 wrapped.append((ask, _in_place_of(ask, module, name, around)))
         for name in marshal.__dict__.keys() & {"dump", "dumps", "load", "loads"}:
             ask = getattr(marshal, name)
@@ -85,18 +99,23 @@ class Hooks:
                     self.problem(error)
 
     def _looking(self, ask: Callable[..., Any]) -> Callable[..., Any]:
-        follows, hear, known = ask is posix.stat, self.hear, self.known_paths
+        follows, measures, hear = ask is posix.stat, ask in (posix.stat, posix.lstat), self.hear
+        known, known_to_be = self.known_paths, self.known_to_be
 
         def look(_: object, path: Any, *args: Any, **options: Any) -> Any:
-            if self.looked is None or (path.__class__ is str and path in known and not options):
+            if self.looked is None or (
+                path.__class__ is str
+                and not options
+                and (path in known or (path in known_to_be and sys._getframe(1).f_code in _ONLY_WHETHER))
+            ):
                 return ask(path, *args, **options)
             try:
                 answer = ask(path, *args, **options)
             except OSError:
-                hear(self.looked, path, options.get("dir_fd"), None)
+                hear(self.looked, path, options.get("dir_fd"), None, measures)
                 raise
             plain = follows and options.get("follow_symlinks", True)
-            hear(self.looked, path, options.get("dir_fd"), answer if plain else True)
+            hear(self.looked, path, options.get("dir_fd"), answer if plain else True, measures)
             return answer
 
         return look
@@ -126,10 +145,18 @@ class Hooks:
 
         return reading
 
+    def _scanning(self, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def scan(self_: object, *args: Any, **options: Any) -> Any:
+            found = ask(self_, *args, **options)
+            return _Entries(self, found) if self.scans and self.scans() else found
+
+        return scan
+
     def _wrap_environment(self) -> None:
         environ: Any = type(os.environ)
         known = self.known_variables
         get, put, drop, names = environ.__getitem__, environ.__setitem__, environ.__delitem__, environ.__iter__
+        count, show = environ.__len__, environ.__repr__
 
         def looking_up(self_: Any, key: Any) -> Any:
             if key.__class__ is not str or key not in known or self.copying:
@@ -153,7 +180,16 @@ class Hooks:
             self.hear(self.listed, found)
             return iter(found)
 
+        def counting(self_: Any) -> int:
+            self.hear(self.whole, "names")
+            return int(count(self_))
+
+        def showing(self_: Any) -> str:
+            self.hear(self.whole, "values")
+            return str(show(self_))
+
         around = {"getitem": looking_up, "setitem": setting, "delitem": dropping, "iter": listing}
+        around |= {"len": counting, "repr": showing}
         for name, method in around.items():
             method.__name__ = f"__{name}__"
             method.__qualname__ = f"_Environ.{method.__name__}"
@@ -175,6 +211,51 @@ class _Named:
 
     def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
         return __import__, (self.module,)
+
+
+class _Entries:
+    """What `os.scandir` gives, with entries that tell what is asked of them."""
+
+    def __init__(self, hooks: Hooks, found: Any) -> None:
+        self._hooks, self._found = hooks, found
+
+    def __iter__(self) -> _Entries:
+        return self
+
+    def __next__(self) -> _Entry:
+        return _Entry(self._hooks, next(self._found))
+
+    def __enter__(self) -> _Entries:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._found.close()
+
+    def close(self) -> None:
+        self._found.close()
+
+
+class _Entry:
+    """An `os.DirEntry`, as far as can be told."""
+
+    __class__ = os.DirEntry  # type: ignore[assignment]
+
+    def __init__(self, hooks: Hooks, entry: Any) -> None:
+        self._hooks, self._entry = hooks, entry
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._entry, name)
+
+    def __fspath__(self) -> Any:
+        return self._entry.__fspath__()
+
+    def __repr__(self) -> str:
+        return repr(self._entry)
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        found: os.stat_result = self._entry.stat(follow_symlinks=follow_symlinks)
+        self._hooks.hear(self._hooks.looked, self._entry.path, None, found if follow_symlinks else True, True)
+        return found
 
 
 def _file_io(hooks: Hooks) -> type:

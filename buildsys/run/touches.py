@@ -9,6 +9,7 @@ from __future__ import annotations
 import _collections_abc
 import genericpath
 import importlib.util
+import opcode
 import os
 import posix
 import posixpath
@@ -49,13 +50,22 @@ _OF_PATHS = frozenset({"<frozen posixpath>", "<frozen genericpath>", posixpath._
 _OF_ENVIRONMENTS = frozenset({"<frozen os>", "<frozen _collections_abc>", os.__file__, _collections_abc.__file__})
 """Files of code that hands a question on."""
 _ENVIRONS = frozenset({"environ", "environb", "getenv", "getenvb"})
+_MEASURES = frozenset({"getsize", "getmtime", "getatime", "getctime", "stat", "lstat"})
+"""Functions of `os.path` and `pathlib` that tell more of a file than whether it is there, and what it is."""
+_COMPARES = frozenset({"filecmp"})
+"""Modules that take files of equal stats for equal, unread."""
+_CACHE = 0
+_POP = opcode.opmap["POP_TOP"]
+NAMES_OF_ALL = "=names"
+VALUES_OF_ALL = "=values"
+"""Variables that can't be: the names of all that there are, and all with their values."""
 
 
 class Touches:
     """Listens to one worker. is_ours: whether a file, as a code object names it, is first-party.
 
-    Found, and not told yet: touches (kind, path, stat), own (paths that the run wrote), variables (name, whether
-    first-party code asked), commands, problems.
+    Found, and not told yet: touches (kind, path, stat), own (paths that the run wrote), variables (name, or what is
+    asked of all of them; whether first-party code asked), commands, problems.
     """
 
     def __init__(self, hooks: Hooks, places: Places, is_ours: Callable[[str], bool]) -> None:
@@ -81,7 +91,7 @@ class Touches:
         os.register_at_fork(before=self._before_fork)
         hooks = self.hooks
         hooks.looked, hooks.asked, hooks.set_, hooks.listed = self._looked, self._asked, self._was_set, self._listed
-        hooks.problem = self._failed
+        hooks.scans, hooks.whole, hooks.problem = self._scans, self._asked_of_all, self._failed
         hooks.acts.update(
             {
                 "io.open": self._opens,
@@ -178,14 +188,39 @@ class Touches:
         if name is not None and not _seeks(_caller(), _SEEK_INSTALLED):
             self._touch("folder", full, name)
 
-    def _looked(self, path: Any, dir_fd: int | None, answer: Any) -> None:
+    def _scans(self) -> bool:
+        """Whether first-party code itself takes the entries of a folder, and may ask them for more than their names."""
+        return self._is_by_us(_caller())
+
+    def _looked(self, path: Any, dir_fd: int | None, answer: Any, measures: bool) -> None:
         full = self._full(path, dir_fd)
         if full is None:
             return
-        name = self.places.name(full)
-        known = name is None or self._touch("exists", full, name, stat_of(full) if answer is True else _plain(answer))
-        if known and type(path) is str and dir_fd is None and len(self.hooks.known_paths) < _MOST_QUICK:
-            self.hooks.known_paths.add(path)
+        name, known_to = self.places.name(full), self.hooks.known_paths
+        if name is not None:
+            found = stat_of(full) if answer is True else _plain(answer)
+            is_file = found is not None and modes.S_ISREG(found[4])
+            as_file = is_file and measures and self._measures(_caller())
+            if not self._touch("file" if as_file else "exists", full, name, found):
+                return
+            if is_file and ("file", name) not in self._seen:
+                known_to = self.hooks.known_to_be
+        if type(path) is str and dir_fd is None and len(known_to) < _MOST_QUICK:
+            known_to.add(path)
+
+    def _measures(self, frame: FrameType | None) -> bool:
+        """Whether first-party code itself asks for a stat, and uses more of it than what kind of file it is."""
+        while frame and (frame.f_code.co_filename in _OF_PATHS or _is_of(frame, "pathlib")):
+            if frame.f_code.co_name not in _MEASURES:
+                return False
+            frame = frame.f_back
+        if frame is None or not self._is_by_us(frame):
+            return _seeks(frame, _COMPARES)
+        parts = {name for name in frame.f_code.co_names if name.startswith("st_")}
+        return parts != {"st_mode"} and not _drops_result(frame)
+
+    def _is_by_us(self, frame: FrameType | None) -> bool:
+        return frame is not None and self.is_ours(frame.f_code.co_filename)
 
     def _touch(self, kind: str, full: str, name: str, *found: Stat) -> bool:
         """Note what is there, unless the run has made it; whether the same need never be asked again."""
@@ -255,6 +290,7 @@ class Touches:
 
     def _forget_quick(self) -> None:
         self.hooks.known_paths.clear()
+        self.hooks.known_to_be.clear()
         self._read.clear()
 
     def _moves(self, *_: object) -> None:
@@ -291,6 +327,8 @@ class Touches:
         if self._copied < len(self._copying) and self._copying[self._copied] == name:
             self._copied += 1
             self.hooks.copying = self._copied < len(self._copying)
+            if not self.hooks.copying:
+                self._asked_of_all("values", self._copier)
             return
         self._stop_copying()
         self._asked_for(name)
@@ -307,12 +345,19 @@ class Touches:
         if ours or ("variable", name, False) not in self._seen:
             self._find(("variable", name, ours))
 
+    def _asked_of_all(self, what: str, asker: CodeType | None = None) -> None:
+        """What libraries take all of, first-party code has not asked for."""
+        code = asker or _asker(_caller())
+        if code is not None and self.is_ours(code.co_filename):
+            self._find(("variable", VALUES_OF_ALL if what == "values" else NAMES_OF_ALL, True))
+
     def _listed(self, keys: list[Any]) -> None:
-        """All names are given: who takes all values in this order has made a copy, and asked for nothing."""
+        """All names are given: who takes all values in this order has made a copy, and asked for no single one."""
         self._stop_copying()
         self._copying, self._copied = [os.fsdecode(key) for key in keys], 0
         self.hooks.copying = True
         self._copier = _asker(_caller())
+        self._asked_of_all("names", self._copier)
 
     def _stop_copying(self) -> None:
         """Where a copy broke off, what was taken by then was asked for."""
@@ -447,6 +492,19 @@ def _beyond_paths(frame: FrameType | None) -> FrameType | None:
     while frame and frame.f_code.co_filename in _OF_PATHS:
         frame = frame.f_back
     return frame
+
+
+def _is_of(frame: FrameType, package: str) -> bool:
+    module = frame.f_globals.get("__name__")
+    return isinstance(module, str) and module.partition(".")[0] == package
+
+
+def _drops_result(frame: FrameType) -> bool:
+    """Whether the code makes nothing of what the call gives that it is in: it only minds whether it fails."""
+    code, n = frame.f_code.co_code, frame.f_lasti + 2
+    while n < len(code) and code[n] == _CACHE:
+        n += 2
+    return n < len(code) and code[n] == _POP
 
 
 def _source_of(cached: str) -> str:

@@ -49,7 +49,8 @@ class Touch(NamedTuple):
 class Asked(NamedTuple):
     """An environment variable that was looked up before the run had set it itself, whether it was there or not.
 
-    ours: first-party code itself asked for it; else only code from outside did, on its behalf or not.
+    name: "=names" where the run went through the names of all, "=values" where it took all values as well. ours:
+    first-party code itself asked for it; else only code from outside did, on its behalf or not.
     """
 
     name: str

@@ -19,6 +19,9 @@ from buildsys.state.looks import Looks
 
 CHANGING: Final = "changing"
 """A file that is written to while it is read: what no run has seen, so what was recorded is never equal to it."""
+NAMES_OF_ALL: Final = "=names"
+VALUES_OF_ALL: Final = "=values"
+"""Variables that can't be: the names of all that there are, and all with their values. As `run/touches` has them."""
 _UNREADABLE: Final = "unreadable"
 _CACHES: Final = "__pycache__"
 
@@ -27,16 +30,23 @@ class Discoveries:
     """Answers for one build; safe to use from several threads.
 
     is_made: whether a path is an output of a rule: it is no name that a listing counts by. Of several questions for the
-    same the first counts, as it does for `looks`.
+    same the first counts, as it does for `looks`. all_variables: those that count where a run goes through all of them,
+    None for one that is not set; all of `environ` where nothing is said.
     """
 
     def __init__(
-        self, files: Files, looks: Looks, is_made: Callable[[str], bool], environ: Mapping[str, str] | None = None
+        self,
+        files: Files,
+        looks: Looks,
+        is_made: Callable[[str], bool],
+        environ: Mapping[str, str] | None = None,
+        all_variables: Mapping[str, str | None] | None = None,
     ) -> None:
         self._files = files
         self._looks = looks
         self._is_made = is_made
         self._environ = os.environ if environ is None else environ
+        self._all_variables: Mapping[str, str | None] = self._environ if all_variables is None else all_variables
         self._known: dict[tuple[str, str], str] = {}
 
     def value_now(self, kind: str, name: str) -> str:
@@ -95,6 +105,11 @@ class Discoveries:
 
     def _variable(self, name: str) -> str:
         """A digest, since nobody has said that the value may be told."""
+        if name in (NAMES_OF_ALL, VALUES_OF_ALL):
+            for one, holds in self._all_variables.items():
+                self._looks.variable(one, holds)
+            found = sorted((one, holds) for one, holds in self._all_variables.items() if holds is not None)
+            return digest_of([one for one, _ in found] if name == NAMES_OF_ALL else found)
         value = self._environ.get(name)
         self._looks.variable(name, value)
         return "" if value is None else digest_of(value)

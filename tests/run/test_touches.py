@@ -78,7 +78,7 @@ open("/etc/passwd").close(), os.path.isdir("/etc")
 FOUND = [
     *(("exists", "/etc"), ("file", "/etc/passwd"), ("folder", "data"), ("file", "data/a.txt"), ("file", "data/b.txt")),
     *(("file", "data/c.txt"), ("file", "data/missing"), ("exists", "data/none"), ("exists", "data/not")),
-    *(("folder", "data/sub"), ("exists", "data/sub/none"), ("folder", "scripts"), ("exists", "scripts/a.py")),
+    *(("folder", "data/sub"), ("exists", "data/sub/none"), ("folder", "scripts"), ("file", "scripts/a.py")),
 ]
 
 
@@ -99,6 +99,55 @@ def test_the_stat_is_that_of_the_first_use(space: Space, data: Path) -> None:
         Touch("file", "data/b.txt", before["b.txt"], own=True),
         Touch("folder", "data/sub", before["sub"]),
     )
+
+
+MEASURED = {
+    "return os.path.getsize(a)": True,
+    "return os.stat(a).st_size": True,
+    "return os.lstat(a).st_mtime": True,
+    "return Path(a).stat().st_size, Path(a).exists()": True,
+    "Path(a).lstat()": False,  # What it gives is not used.
+    "return Path(a).stat()": True,
+    "os.path.exists(a), os.path.isfile(a); return os.path.getsize(a)": True,
+    "return sorted([a, 'data/b.txt'], key=os.path.getmtime)": True,
+    "import filecmp; filecmp.cmp(a, a)": True,
+    "return [entry.stat().st_size for entry in os.scandir('data') if entry.name == 'a.txt']": True,
+    "with os.scandir('data') as found: return [(e.name, e.is_file(), os.fspath(e)) for e in found]": False,
+    "return [path.stat().st_size for path in Path('data').iterdir() if path.is_file()]": True,
+    "os.path.exists(a), os.path.isfile(a), os.path.isdir(a), os.path.islink(a), os.access(a, os.R_OK)": False,
+    "Path(a).exists(), Path(a).is_file(), Path(a).is_dir(), Path(a).is_symlink(), Path(a).resolve()": False,
+    "os.stat(a)": False,
+    "import stat; return stat.S_ISREG(os.stat(a).st_mode)": False,
+    "os.stat('data').st_size, os.stat('/dev/null').st_size": False,
+    "import shutil, glob; glob.glob('data/*'), os.path.samefile(a, a), list(os.walk('data'))": False,
+    "import library; return library.size(a)": False,
+}
+
+
+@pytest.mark.parametrize("code", MEASURED)
+def test_a_file_whose_size_our_code_asks_for_counts_by_its_content(
+    space: Space, data: Path, python: str, code: str
+) -> None:
+    space.write("lib/library.py", "import os\n\ndef size(path): return os.path.getsize(path)\n")
+    env = {"PYTHONPATH": str(space.root / "lib")}
+    found = paths(traced(space, f"a = 'data/a.txt'\n{code}\n", python, env=env))
+    assert (("file", "data/a.txt") in found) == MEASURED[code]
+
+
+def test_entries_of_a_folder_are_what_they_ever_were(space: Space, data: Path, python: str) -> None:
+    body = """
+with os.scandir("data") as found:
+    entries = {entry.name: entry for entry in found}
+one = entries["a.txt"]
+assert isinstance(one, os.DirEntry) and repr(one) == "<DirEntry 'a.txt'>" and one.path == "data/a.txt"
+assert one.is_file() and not one.is_dir() and not one.is_symlink() and one.inode() == one.stat().st_ino
+assert open(one).read() == "a" and os.path.join(one, "x") == "data/a.txt/x"
+assert next(os.scandir(b"data/sub")).name == b"d.txt"
+found = os.scandir("data")
+found.close()
+assert list(found) == []
+"""
+    assert traced(space, body, python).trace.unseen == ()
 
 
 def test_what_is_not_there_has_no_stat(space: Space) -> None:
@@ -285,28 +334,40 @@ def test_what_an_action_asked_for_stays_an_input_of_the_next(space: Space, data:
 
 FIRST_TO_LAST = {"PYTHONHASHSEED", "PATH", "THE_LAST"}
 """Who stops half-way through has asked for all by then."""
+ALL = {"=names", "=values"}
 VARIABLES = [
     ("os.environ.get('ONE')", {"ONE"}),
     ("os.getenv('ONE', 1), 'TWO' in os.environ, os.environ.pop('THREE', None)", {"ONE", "TWO", "THREE"}),
     ("os.environb.get(b'ONE'), os.environ.setdefault('TWO', 'x')", {"ONE", "TWO"}),
-    ("dict(os.environ), os.environ.copy(), {**os.environ}, list(os.environ.items()), os.environ | {}", set()),
+    ("dict(os.environ), os.environ.copy(), {**os.environ}, list(os.environ.items()), os.environ | {}", ALL),
     ("os.environ['ONE'] = 'x'; os.environ['ONE']", set()),
-    ("os.environ['ONE'] = 'x'; next((k, v) for k, v in os.environ.items() if k == 'THE_LAST')", FIRST_TO_LAST),
-    ("dict(os.environ); os.environ['PATH']", {"PATH"}),
-    ("os.environ['PATH']; os.environ['PATH']; dict(os.environ)", {"PATH"}),
-    ("[os.environ[name] for name in os.environ if name.endswith('LAST')]", {"THE_LAST"}),
+    (
+        "os.environ['ONE'] = 'x'; next((k, v) for k, v in os.environ.items() if k == 'THE_LAST')",
+        FIRST_TO_LAST | {"=names"},
+    ),
+    ("dict(os.environ); os.environ['PATH']", {"PATH"} | ALL),
+    ("os.environ['PATH']; os.environ['PATH']; dict(os.environ)", {"PATH"} | ALL),
+    ("[os.environ[name] for name in os.environ if name.endswith('LAST')]", {"=names", "THE_LAST"}),
+    ("[name for name in os.environb if name[:1] == b'T']", {"=names"}),
+    ("len(os.environ), bool(os.environ)", {"=names"}),
+    ("repr(os.environ)", {"=values"}),
+    ("import copies; copies.copied()", set()),
 ]
 
 
 @pytest.mark.parametrize(("code", "asked"), VARIABLES)
 def test_variables_that_are_asked_for_one_by_one(space: Space, code: str, asked: set[str]) -> None:
-    env = {"PATH": os.environ["PATH"], "THE_LAST": "x"}
+    """A library that copies all of them has asked for none."""
+    space.write(
+        "lib/copies.py", "import os\n\ndef copied(): return dict(os.environ), len(os.environ), repr(os.environ)\n"
+    )
+    env = {"PATH": os.environ["PATH"], "THE_LAST": "x", "PYTHONPATH": str(space.root / "lib")}
     assert {one.name for one in traced(space, code, env=env).variables} == asked
 
 
 def test_variables_are_found_alike_by_every_python(space: Space, python: str) -> None:
     trace = traced(space, "\n".join(code for code, _ in VARIABLES[:4]), python)
-    assert {one.name for one in trace.variables} == {"ONE", "TWO", "THREE"}
+    assert {one.name for one in trace.variables} == {"ONE", "TWO", "THREE"} | ALL
 
 
 def test_it_is_said_whether_our_code_asked(space: Space) -> None:

@@ -119,6 +119,20 @@ def test_a_variable_is_worth_what_it_holds_and_does_not_tell_it(root: Path) -> N
     assert one.value_now("variable", "NONE") == ""
 
 
+def test_all_variables_are_worth_their_names_or_what_they_hold(root: Path) -> None:
+    def worth(name: str, **variables: str | None) -> str:
+        looks = Looks(root)
+        found = Discoveries(Files(root, {}, looks), looks, lambda path: False, {"LEFT": "out"}, variables)
+        value = found.value_now("variable", name)
+        assert looks.variables == variables, "what a stamp looks at again"
+        return value
+
+    assert worth("=names", A="1", B=None) == worth("=names", A="2") != worth("=names", A="1", B="")
+    assert worth("=values", A="1", B=None) == worth("=values", A="1") != worth("=values", A="2")
+    whole = discoveries(root, environ={"A": "1"})
+    assert whole.value_now("variable", "=values") == worth("=values", A="1")
+
+
 def test_the_first_answer_counts_for_the_whole_build(root: Path, write: Write) -> None:
     path = write("data/a.txt", "text")
     found = discoveries(root)
