@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from buildsys.build import Options
 from buildsys.build import build as build_project
 from buildsys.errors import FAILED, LIMIT, BuildError
+from buildsys.explain import Explained, explain
 from buildsys.model import ActionFinished, BuildFinished, Event
 from buildsys.project import Project
 from buildsys.query import Link, lineage, table
 from buildsys.request import DEFAULT_PROFILE, Variation
-from buildsys.survey import Explained, Survey, explain, survey
+from buildsys.survey import Survey, survey
 
 if TYPE_CHECKING:
     import pyarrow

@@ -93,10 +93,10 @@ class Project:
         return sorted(profile for name in names if (profile := profile_of(config, name)))
 
     def _rule_texts(self) -> dict[str, str]:
-        return {path: self._text(path) for path in rule_files(self.looks)}
+        return {path: self.text(path) for path in rule_files(self.looks)}
 
     def _config_text(self, path: str) -> str | None:
-        return self._text(path) if self.looks.is_file(path) else None
+        return self.text(path) if self.looks.is_file(path) else None
 
     @cached_property
     def looks(self) -> Looks:
@@ -106,7 +106,8 @@ class Project:
     def tree(self) -> SourceTree:
         return SourceTree(self.looks)
 
-    def _text(self, path: str) -> str:
+    def text(self, path: str) -> str:
+        """A file of the project. Raises BuildError where it can't be read."""
         try:
             return io.TextIOWrapper(io.BytesIO(self.looks.read(path)), encoding="utf-8").read()
         except OSError as error:

@@ -8,18 +8,17 @@ last build stand for them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from buildsys.assess import Assessment, Assessor, Keyed, Served, input_parts
-from buildsys.code.slice import Slice
+from buildsys.assess import Assessment, Assessor, Keyed, Served
 from buildsys.diagnostics import Diagnosis
 from buildsys.digest import Digest
 from buildsys.ephemeral import ASKED_FOR, Ephemeral, budget_exceeded
-from buildsys.errors import NO_SUCH_TARGET, NOT_UP_TO_DATE, BuildError
-from buildsys.model import GPU, ActionId, Made, Part, Result, Rule, RuleName, Service, Shard, shards_of
+from buildsys.errors import NOT_UP_TO_DATE, BuildError
+from buildsys.model import GPU, ActionId, Made, Rule, RuleName, Service, Shard, shards_of
 from buildsys.past import Past
 from buildsys.plan.decide import reason_of
 from buildsys.plan.estimate import Estimate, estimate
@@ -81,19 +80,6 @@ class Survey:
         return all(planned.fate == "reuse" for planned in self.actions)
 
 
-@dataclass(frozen=True)
-class Explained:
-    """One action, its fate, and all that its key holds: `parts` now, `before` of the result that holds (or none).
-
-    ways: for each symbol of its code, as changes name it, the names by which it is reached from the entry.
-    """
-
-    planned: Planned
-    parts: tuple[Part, ...]
-    before: tuple[Part, ...]
-    ways: Mapping[str, tuple[str, ...]]
-
-
 def survey(project: Project, targets: Sequence[str] = (), jobs: int | None = None) -> Survey:
     """What `build` with these targets would do now. Raises BuildError like it.
 
@@ -112,13 +98,6 @@ def room_needed(project: Project, graph: Graph, wanted: Wanted, targets: Sequenc
     return surveyor.room()
 
 
-def explain(project: Project, target: str) -> list[Explained]:
-    """The actions of a target, explained. Raises BuildError, exit 3, where there is none."""
-    graph = project.graph()
-    with surveyed(project, graph, graph.wanted([target]), [target]) as surveyor:
-        return surveyor.explained(surveyor.graph.target(target))
-
-
 @contextmanager
 def surveyed(project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str]) -> Iterator[Surveyor]:
     """A surveyor that has seen all wanted actions. targets: what a user asked for. Raises BuildError like `build`."""
@@ -130,7 +109,10 @@ def surveyed(project: Project, graph: Graph, wanted: Wanted, targets: Sequence[s
 
 
 class Surveyor:
-    """Walks over the wanted actions as a build does. assessor, files, ephemeral: what that has told them."""
+    """Walks over the wanted actions as a build does. assessor, files, ephemeral: what that has told them.
+
+    planned: the fate of each. keyed: those whose inputs are known. woken: those that are only made for their users.
+    """
 
     def __init__(self, project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str], past: Past) -> None:
         """targets: what a user asked for, so that it is made again where it is dropped."""
@@ -138,7 +120,7 @@ class Surveyor:
         self._root = project.root
         self.planned: dict[ActionId, Planned] = {}
         self.guessed: list[RuleName] = []
-        self._past = past
+        self.past = past
         self._preparer = Preparer(project, graph)
         self.files = Files(project.root, past.files, project.looks)
         self.assessor = Assessor(graph, self._preparer, self.files, Store(project.state), past)
@@ -147,10 +129,11 @@ class Surveyor:
         with project.excerpts():
             self._shared = Shared(project, self.assessor, wanted, past)
         self.ephemeral = Ephemeral(graph, self.files, past)
-        self._keyed: dict[ActionId, Keyed] = {}
+        self.keyed: dict[ActionId, Keyed] = {}
         self._held = {action.rule for action in past.newest}
         self._made: dict[Digest, set[Shard]] = {}
         self._resting: set[ActionId] = set()
+        self.woken: set[ActionId] = set()
         self._new: set[ActionId] = set()
         self._asked_for = frozenset(graph.target(text) for text in targets)
 
@@ -170,6 +153,10 @@ class Surveyor:
             if planned.fate in ("run", "maybe"):
                 self._wake(planned)
 
+    def needs(self, action: ActionId) -> Sequence[ActionId]:
+        """The actions whose outputs it reads."""
+        return self._frontier.needs(action)
+
     def room(self) -> Room:
         """What the actions that run need at once, each of them: the ephemeral outputs that it reads and makes."""
         needed, user = 0, ""
@@ -182,13 +169,13 @@ class Surveyor:
 
     def estimate(self, jobs: int) -> Estimate:
         """What all that runs takes, if all runs that may."""
-        workload = Workload(self.graph, self._past, self._root, self._keyed)
+        workload = Workload(self.graph, self.past, self._root, self.keyed)
         loads = [
             workload.load(action, certain=planned.fate == "run", needs=self._frontier.needs(action))
             for action, planned in self.planned.items()
             if planned.fate in ("run", "maybe")
         ]
-        before = spent(self._past)
+        before = spent(self.past)
         gpus = machine.gpus(os.environ) if any(load.gpus for load in loads) else ()
         found = estimate(loads, before, jobs, self.graph.prices, {**self.graph.pools, GPU: len(gpus)})
         kept = [action for action, planned in self.planned.items() if planned.fate == "reuse"]
@@ -200,6 +187,7 @@ class Surveyor:
         for need in self._read_of_dropped(user.action):
             self.planned[need] = Planned(need, user.fate, f"dropped, and {user.action} needs it")
             self._resting.discard(need)
+            self.woken.add(need)
             self._wake(self.planned[need])
 
     def _read_of_dropped(self, action: ActionId) -> list[ActionId]:
@@ -219,19 +207,6 @@ class Surveyor:
 
     def _is_ephemeral(self, action: ActionId) -> bool:
         return self.graph.rules[action.rule].ephemeral
-
-    def explained(self, target: ActionId | RuleName) -> list[Explained]:
-        rule = target.rule if isinstance(target, ActionId) else target
-        found = []
-        for action, planned in self.planned.items():
-            if action.rule == rule and target in (rule, action):
-                before = self._past.newest.get(action)
-                parts_before = self._parts_before(before) if before else ()
-                found.append(Explained(planned, self._parts(action), parts_before, self._ways(rule)))
-        if not found:
-            shards = ", ".join(action.shard for action in self.planned if action.rule == rule) or "none"
-            raise BuildError(f"there is no {target}", facts=[("shards", shards)], exit_code=NO_SUCH_TARGET)
-        return found
 
     def served(self, service: Service) -> Served:
         """What a build would start the service with. Raises BuildError, exit 4, where it would first make its inputs.
@@ -263,7 +238,7 @@ class Surveyor:
         if not waits:
             return None
         changes = self._rule_changes(action)
-        if changes or action not in self._past.newest:
+        if changes or action not in self.past.newest:
             if self._may_be_made(action):
                 return Planned(action, "maybe", f"{reason_of(changes)}, unless made before", tuple(changes))
             return Planned(action, "run", reason_of(changes), tuple(changes))
@@ -275,7 +250,7 @@ class Surveyor:
     def _rule_changes(self, action: ActionId) -> list[str]:
         """What changed but the inputs; not known where a service waits for its own inputs."""
         rule = self.graph.rules[action.rule]
-        before = self._past.newest.get(action)
+        before = self.past.newest.get(action)
         if before is None or self._services_wait(rule):
             return []
         return self.assessor.rule_changes(before, self.assessor.prepared(rule))
@@ -290,8 +265,8 @@ class Surveyor:
             return False
         context = self.assessor.prepared(rule).context
         if context not in self._made:
-            self._made[context] = self._past.shards_made(context)
-        is_added = action not in self._past.newest and action.rule in self._held
+            self._made[context] = self.past.shards_made(context)
+        is_added = action not in self.past.newest and action.rule in self._held
         return action.shard in self._made[context] if is_added else bool(self._made[context])
 
     def _services_wait(self, rule: Rule) -> bool:
@@ -302,7 +277,7 @@ class Surveyor:
     def _fate(self, action: ActionId, assessed: Assessment | BuildError) -> tuple[Planned, tuple[Made, ...]]:
         if isinstance(assessed, BuildError):
             return Planned(action, "run", assessed.problem, error=assessed.render()), ()
-        self._keyed[action] = assessed
+        self.keyed[action] = assessed
         decision = assessed.decision
         if not assessed.result:
             self._new.add(action)
@@ -318,26 +293,15 @@ class Surveyor:
     def _settle(self, action: ActionId, planned: Planned, outputs: tuple[Made, ...]) -> None:
         self.planned[action] = planned
         if outputs:
-            self.assessor.settle(action, self._keyed[action].key, outputs)
+            self.assessor.settle(action, self.keyed[action].key, outputs)
         shards: list[Shard] | None = None
         if self.graph.rules[action.rule].is_origin:
             if not outputs:
                 self.guessed += [rule for rule, origin in self.graph.origins.items() if origin == Origin(action.rule)]
-            if not outputs and action in self._past.newest:
-                outputs = self._past.newest[action].outputs
+            if not outputs and action in self.past.newest:
+                outputs = self.past.newest[action].outputs
             shards = shards_of(outputs) or None
         self._frontier.settle(action, shards)
-
-    def _ways(self, rule: RuleName) -> Mapping[str, tuple[str, ...]]:
-        code = self._preparer.code(self.graph.rules[rule])
-        return {one.label: one.via for one in code.symbols} if isinstance(code, Slice) else {}
-
-    def _parts(self, action: ActionId) -> tuple[Part, ...]:
-        keyed = self._keyed.get(action)
-        return (*keyed.prepared.parts, *input_parts(keyed.inputs)) if keyed else ()
-
-    def _parts_before(self, before: Result) -> tuple[Part, ...]:
-        return (*self._past.context(before.context), *self._past.inputs([before.key]).get(before.key, ()))
 
 
 def _why_checked(assessed: Assessment) -> str:

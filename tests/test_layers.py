@@ -27,7 +27,7 @@ LAYERS = [
     {"handover"},
     {"launch", "sandbox"},
     {"survey", "doctor", "collect", "execute", "starts", "supply", "tidy"},
-    {"deliver", "query", "serving"},
+    {"deliver", "explain", "query", "serving"},
     {"workshop"},
     {"build"},
     {"interface"},

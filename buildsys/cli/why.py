@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final
 
 import click
 
@@ -12,10 +16,22 @@ from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.fates import WORDS, Alike, alike, diagnostics
 from buildsys.cli.here import Here, in_variation
 from buildsys.cli.output import print_json
-from buildsys.model import Part
-from buildsys.phrases import listed
-from buildsys.survey import Explained, explain
-from buildsys.terminal import Line, Span, show
+from buildsys.explain import Basis, Changed, Explained, explain
+from buildsys.model import Discovered, Part
+from buildsys.phrases import counted, listed
+from buildsys.terminal import Line, Span, Style, show
+
+_MOST_OF_DIFF: Final = 40
+_MOST_CAUSES: Final = 4
+_SHOWN_OF_DIGEST: Final = 12
+_STYLES: Final[dict[str, Style]] = {"-": "red", "+": "green", "@": "cyan"}
+_DISCOVERED: Final = {
+    "file": "{} read",
+    "folder": "{} listed",
+    "exists": "{} looked for",
+    "variable": "{} asked for",
+}
+_NOUNS: Final = {"exists": "path"}
 
 
 @click.command(
@@ -25,57 +41,190 @@ from buildsys.terminal import Line, Span, show
         ("buildsys why 'tokens[0003]'", "why one action will run, or what its result rests on"),
         ("buildsys why draft", "all actions of a rule"),
         ("buildsys why workspace/build/default/vocab", "whatever makes this path"),
+        ("buildsys why tokens --full", "long diffs as well, and every part of the key"),
     ),
 )
 @click.argument("target", shell_complete=complete_targets)
-@json_option("Print each action, its fate and all parts of its key as JSON.")
+@click.option("--full", is_flag=True, help="Print diffs as long as they are, and all that was compared.")
+@json_option("Print each action, its fate, all parts of its key and what changed of them as JSON.")
 @in_variation
-def command(here: Here, target: str, as_json: bool) -> None:
+def command(here: Here, target: str, full: bool, as_json: bool) -> None:
     """Explain why an action runs, or what its result rests on."""
     explained = explain(here.project, here.target(target))
     if as_json:
         print_json(explained)
         return
-    show(why_lines(explained), sys.stdout)
+    show(why_lines(explained, full=full), sys.stdout)
     show(diagnostics(each.planned for each in explained), sys.stderr)
 
 
-def why_lines(explained: list[Explained]) -> list[Line]:
-    """Actions with the same differences are told once; where one alone was asked about, also what holds."""
-    groups = alike((each.planned for each in explained), by=lambda planned: (planned.reason, planned.changes))
-    lines = [line for group in groups for line in _group_lines(group, len(explained), explained[0].ways)]
-    if len(explained) == 1 and not explained[0].planned.changes:
-        lines += _part_lines(explained[0].parts)
+def why_lines(explained: Sequence[Explained], *, full: bool = False) -> list[Line]:
+    """Actions with the same differences are told once; where one alone was asked about, also what was compared.
+
+    full: leave nothing out.
+    """
+    of_action = {each.planned.action: each for each in explained}
+    groups = alike((each.planned for each in explained), by=lambda planned: _told(of_action[planned.action]))
+    lines: list[Line] = []
+    for group in groups:
+        first = of_action[group.first.action]
+        lines += [_head(group, len(explained)), *_reasons(first, full=full)]
+    if len(explained) == 1 and (full or explained[0].planned.fate == "reuse"):
+        lines += _compared(explained[0], full=full)
     return lines
 
 
-def _group_lines(group: Alike, n_of_rule: int, ways: Mapping[str, tuple[str, ...]]) -> list[Line]:
+def _told(one: Explained) -> tuple[object, ...]:
+    """What makes two actions one to tell of."""
+    return one.planned.reason, one.changes, tuple((cause.action.rule, cause.reason) for cause in one.causes)
+
+
+def _head(group: Alike, n_of_rule: int) -> Line:
     planned = group.first
     words, _, style = WORDS[planned.fate]
     if len(group.actions) > 1:
         words = words.replace("is ", "are ")
-    reason = "" if planned.fate == "reuse" else f": {planned.reason}"
-    head: Line = [Span(f"{group.name(n_of_rule)} ", "bold"), Span(words, style), Span(reason)]
-    changes = group.changes() or ([planned.reason] if ways else [])
-    return [head, *(line for change in changes for line in _change_lines(change, ways, shown=change != planned.reason))]
+    reason = "" if planned.reason == "up to date" else f": {planned.reason}"
+    return [Span(f"{group.name(n_of_rule)} ", "bold"), Span(words, style), Span(reason)]
 
 
-def _change_lines(change: str, ways: Mapping[str, tuple[str, ...]], *, shown: bool) -> list[Line]:
-    """A change, where the head does not say it; of code, how it is reached."""
-    _, _, label = change.partition(": ")
-    way = ways.get(label, ())
-    reached: list[Line] = [[Span(f"    reached by {' → '.join(way)}", "dim")]] if len(way) > 1 else []
-    return [*([[Span(f"  {change}")]] if shown else []), *reached]
+# ---------------------------------------------------------------- what changed
 
 
-def _part_lines(parts: tuple[Part, ...]) -> list[Line]:
-    """What the key holds, a line for each kind."""
-    by_group: dict[str, list[str]] = {}
+def _reasons(one: Explained, *, full: bool) -> Iterator[Line]:
+    """Each difference, where the head does not say it, with all that is known of it; then what it waits for."""
+    if one.changes and one.planned.fate == "reuse":
+        yield [Span("  changed since, and its result holds all the same:")]
+    for change in one.changes:
+        if change.line != one.planned.reason:
+            yield [Span(f"  {change.line}")]
+        yield from _details(change, full=full)
+    groups = alike(one.causes, by=lambda planned: planned.reason)
+    for group in groups[: None if full else _MOST_CAUSES]:
+        words, _, style = WORDS[group.first.fate]
+        yield [Span(f"  before it, {group.name(0)} "), Span(words, style), Span(f": {group.first.reason}")]
+    if len(groups) > _MOST_CAUSES and not full:
+        yield [Span(f"  and {len(groups) - _MOST_CAUSES} more; all of them: --full", "dim")]
+
+
+def _details(change: Changed, *, full: bool) -> Iterator[Line]:
+    """Below the line of a change: what that does not say."""
+    if len(change.via) > 1:
+        yield [Span(f"    reached by {' → '.join(change.via)}", "dim")]
+    if change.group == "code":
+        yield from _diff(change, full=full)
+    elif change.group == "input" and change.old and change.new:
+        yield [Span(f"    {_short(change.old, full)} → {_short(change.new, full)}", "dim")]
+    elif change.group == "param" and change.place:
+        yield [Span(f"    {change.place}", "dim")]
+    elif change.group == "rule":
+        yield from ([Span(f"    {sign} {value}", _STYLES[sign])] for sign, value in _values(change))
+
+
+def _values(change: Changed) -> Iterator[tuple[str, str]]:
+    yield from ((sign, value) for sign, value in (("-", change.old), ("+", change.new)) if value is not None)
+
+
+def _diff(change: Changed, *, full: bool) -> Iterator[Line]:
+    lines = change.diff if full else change.diff[:_MOST_OF_DIFF]
+    yield from ([Span(f"    {line}", _STYLES.get(line[0], ""))] for line in lines)
+    if left := len(change.diff) - len(lines):
+        yield [Span(f"    … {counted(left, 'more line')}; all of it: --full", "dim")]
+    if not change.diff and change.old and change.new:
+        if change.before is not None and change.before == change.after:
+            yield [Span("    its text is the same, but another part of it counts", "dim")]
+        elif change.after is not None:
+            yield [Span("    what it looked like before was not kept", "dim")]
+
+
+# ---------------------------------------------------------------- what was compared
+
+
+def _compared(one: Explained, *, full: bool) -> Iterator[Line]:
+    """What the key holds and what is in place, a line for each kind, or for each part."""
+    is_equal = one.planned.fate == "reuse" and not one.changes
+    if one.basis:
+        yield from basis_lines(one.basis, one.key, full=full)
+    if is_equal:
+        yield [Span("  compared with what there is now, and equal:")]
+    rows = [*_part_rows(one.parts, full=full)]
+    if one.basis:
+        rows += [("discovered", text) for text in discovered_texts(one.basis.discovered, full=full)]
+    if one.basis and is_equal:
+        rows += _place_rows(one.basis, is_dropped=one.planned.reason != "up to date", full=full)
+    width = max((len(group) for group, _ in rows), default=0)
+    yield from ([Span(f"  {group:<{width}}  ", "dim"), Span(text)] for group, text in rows)
+    if rows and not full:
+        yield [Span("  each of them: --full", "dim")]
+
+
+def basis_lines(basis: Basis, key: str, *, full: bool = False) -> Iterator[Line]:
+    """Which run made the result that holds, under which key, and why it holds where that is not the action's.
+
+    key: the action's as it is now, "" where that is not known.
+    """
+    when = f", {_local(basis.started)}" if basis.started else ""
+    yield [Span(f"  made by run {basis.run_id}{when}"), Span(f", key {_short(basis.key, full)}", "dim")]
+    if basis.alias:
+        said = "accepted by a user" if basis.alias.said_by == "accepted" else "its code changed, not what its run used"
+        because = f": {basis.alias.reason}" if basis.alias.reason else ""
+        yield [Span(f"  {said}{because}"), Span(f", key now {_short(key or basis.alias.key, full)}", "dim")]
+
+
+def _local(utc: datetime.datetime) -> str:
+    return utc.replace(tzinfo=datetime.UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _part_rows(parts: Iterable[Part], *, full: bool) -> Iterator[tuple[str, str]]:
+    by_group: dict[str, list[Part]] = {}
     for part in parts:
-        by_group.setdefault(part.group, []).append(_part_text(part))
-    width = max((len(group) for group in by_group), default=0)
-    return [[Span(f"  {group:<{width}}  ", "dim"), Span(listed(texts, most=12))] for group, texts in by_group.items()]
+        by_group.setdefault(part.group, []).append(part)
+    for group, found in by_group.items():
+        yield from ((group, text) for text in _part_texts(group, found, full=full))
 
 
-def _part_text(part: Part) -> str:
-    return f"{part.name} {part.value}" if part.value else part.name
+def _place_rows(basis: Basis, *, is_dropped: bool, full: bool) -> Iterator[tuple[str, str]]:
+    """The outputs as they were found, and the checks that hold for them."""
+    artifacts = [made.artifact for made in basis.outputs]
+    most = len(artifacts) if full else 4
+    texts = (f"{artifact.path} {_short(artifact.digest, full)}" for artifact in artifacts)
+    yield "dropped" if is_dropped else "in place", listed(texts, most)
+    if basis.checks:
+        yield "checks", f"{', '.join(basis.checks)}: passed"
+
+
+def _part_texts(group: str, parts: Sequence[Part], *, full: bool) -> Iterator[str]:
+    if full:
+        yield from map(_whole, parts)
+    elif group == "code":
+        n_by_file = Counter(part.path for part in parts)
+        files = [path if len(n_by_file) == 1 else f"{path} ({n})" for path, n in n_by_file.items() if path]
+        yield f"{counted(len(parts), 'symbol')} in {listed(files, most=4)}"
+    elif group == "input":
+        yield listed((f"{part.name} {part.path} {_short(part.value, full)}" for part in parts), most=4)
+    else:
+        yield listed((f"{part.name} {_short(part.value, full)}".rstrip() for part in parts), most=12)
+
+
+def _whole(part: Part) -> str:
+    name = part.name.partition(":")[2] if part.group == "code" else part.name
+    where = f"{part.path}:{part.line}" if part.line else part.path
+    return " ".join(filter(None, (name, where, part.value)))
+
+
+def discovered_texts(discovered: Iterable[Discovered], *, full: bool = False) -> Iterator[str]:
+    """What a run asked for that is not declared: how much of each kind, or each with what the answer was."""
+    by_kind: dict[str, list[Discovered]] = {}
+    for one in discovered:
+        by_kind.setdefault(one.kind, []).append(one)
+    if full:
+        yield from (f"{one.kind}  {one.name}  {one.value or 'absent'}" for one in chain(*by_kind.values()))
+    elif by_kind:
+        counts = {kind: counted(len(found), _NOUNS.get(kind, kind)) for kind, found in by_kind.items()}
+        yield ", ".join(_DISCOVERED[kind].format(count) for kind, count in counts.items())
+
+
+def _short(value: str, full: bool) -> str:
+    """A value, of a digest the beginning."""
+    is_digest = len(value) == 32 and not set(value) - set("0123456789abcdef")
+    return value[:_SHOWN_OF_DIGEST] if is_digest and not full else value

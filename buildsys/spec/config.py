@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 
 from buildsys.errors import BuildError, Place, excerpt_of, nearest
 from buildsys.model import Value
+from buildsys.spec.toml_places import key_positions
 from buildsys.spec.toml_text import parse_toml
 
 _MOST_LEVELS: Final = 100
@@ -56,6 +57,21 @@ def parse_config(path: str, text: str) -> Config:
         hint = "a config is a table: keys with values"
         raise BuildError("a config without keys", place=Place(path, 1), excerpt=excerpt_of(text, 1), hint=hint)
     return Config(path, tree)
+
+
+def key_line(path: str, text: str, key: str) -> int:
+    """The line of a dotted key in a config that can be parsed; 0 where the key is not in it."""
+    names = key.split(".")
+    if path.endswith(".toml"):
+        position = key_positions(text).get(tuple(names))
+        return position.line if position else 0
+    from ruamel.yaml import YAML
+
+    line, node = 0, YAML(typ="safe", pure=True).compose(text)  # JSON is YAML too.
+    for name in names:
+        pairs = node.value if node is not None and node.id == "mapping" else ()
+        line, node = next(((one.start_mark.line + 1, value) for one, value in pairs if one.value == name), (0, None))
+    return line
 
 
 def _parse(path: str, text: str) -> Value:

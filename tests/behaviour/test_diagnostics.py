@@ -13,11 +13,12 @@ from buildsys import proofreader
 from buildsys.cli.check import check_lines
 from buildsys.diagnostics import check
 from buildsys.doctor import examine
+from buildsys.explain import explain
 from buildsys.model import ActionFinished, ActionStarted, Diagnosed, Diagnostic
 from buildsys.prepare import Preparer
 from buildsys.project import Project
 from buildsys.run import diagnose
-from buildsys.survey import explain, survey
+from buildsys.survey import survey
 from buildsys.terminal import painted
 from tests.behaviour.conftest import Built, Space
 from tests.behaviour.test_interpreters import python

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from buildsys.errors import USAGE
+from buildsys.explain import explain
 from buildsys.project import Project
 from buildsys.query import sql
 from buildsys.request import Variation
-from buildsys.survey import explain, survey
+from buildsys.survey import survey
 from tests.behaviour.conftest import Space
 
 RULES = """

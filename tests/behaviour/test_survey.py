@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from buildsys.explain import explain
 from buildsys.project import Project
-from buildsys.survey import Planned, explain, survey
+from buildsys.survey import Planned, survey
 from tests.behaviour.conftest import Space
 from tests.behaviour.test_rebuild import COUNT, PIPE, RULES, pipe
 

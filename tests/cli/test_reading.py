@@ -6,7 +6,10 @@ import json
 
 import pytest
 
+from buildsys.digest import digest_bytes
 from tests.cli.conftest import run_in
+
+ONE, ANOTHER = digest_bytes(b"one\n"), digest_bytes(b"another\n")
 
 
 def edit_one(project):
@@ -81,6 +84,7 @@ def test_why_tells_actions_with_one_reason_together(run, project):
     edit_one(project)
     assert run("why", "words").stdout.splitlines() == [
         "words[one] will run: input text changed (data/one.txt)",
+        f"    {ONE[:12]} → {ANOTHER[:12]}",
         "words[two] is up to date",
     ]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from buildsys.cli.why import why_lines
+from buildsys.explain import explain
 from buildsys.project import Project
-from buildsys.survey import explain
 from tests.pipeline.test_build import REPOSITORY, SCRIPT, Built, configure, run
 
 

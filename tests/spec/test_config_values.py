@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from buildsys.errors import BuildError, Place
-from buildsys.spec.config import parse_config
+from buildsys.spec.config import key_line, parse_config
 
 TOML = """
 name = "x"
@@ -103,9 +103,27 @@ def test_a_missing_key_tells_the_nearest(key: str, hint: str) -> None:
 @pytest.mark.parametrize(("path", "loaded"), [("c.toml", "False"), ("c.json", "False"), ("c.yaml", "True")])
 def test_the_yaml_reader_is_loaded_for_yaml_alone(path: str, loaded: str) -> None:
     code = (
-        "import sys; from buildsys.spec.config import parse_config;"
+        "import sys; from buildsys.spec.config import key_line, parse_config;"
         f"parse_config({path!r}, {'{}' if path != 'c.toml' else ''!r});"
         "print('ruamel.yaml' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout.strip() == loaded
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "lines"),
+    [
+        ("c.toml", "a = 1\n\n[b]\nc = 2\nd.e = 3\n", {"a": 1, "b": 3, "b.c": 4, "b.d.e": 5, "b.x": 0, "x": 0}),
+        (
+            "c.yaml",
+            "# first\na: 1\nb:\n  c: 2\n  d: {e: 3}\n",
+            {"a": 2, "b": 3, "b.c": 4, "b.d.e": 5, "a.x": 0, "x": 0},
+        ),
+        ("c.json", '{\n "a": 1,\n "b": {\n  "c": 2}}\n', {"a": 2, "b": 3, "b.c": 4, "b.x": 0}),
+        ("c.yaml", "", {"a": 0}),
+    ],
+    ids=["TOML", "YAML", "JSON", "nothing"],
+)
+def test_the_line_of_a_key_is_known_in_every_format(path: str, text: str, lines: dict[str, int]) -> None:
+    assert {key: key_line(path, text, key) for key in lines} == lines
