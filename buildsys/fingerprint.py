@@ -10,24 +10,24 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from buildsys.code.parse import Broken
-from buildsys.code.slice import Slice, slice_of, used_of
+from buildsys.code.slice import Slice, parse_once, used_of
 from buildsys.digest import Digest, digest_of
 from buildsys.errors import FAILED, BuildError
 from buildsys.model import Discovered, Trace
-from buildsys.project import SourceTree, holds_distributions
-from buildsys.run.traced import Traced, run_entry
+from buildsys.slicing import Parsed, Slicer
+from buildsys.source_tree import SourceTree, holds_distributions
 from buildsys.state.discoveries import Discoveries
-from buildsys.state.distributions import Distributions
 from buildsys.state.files import Files
-from buildsys.state.inventory import distributions, environment
+from buildsys.state.inventory import distributions
 from buildsys.state.looks import Looks
+from buildsys.state.packages import own_distributions
+from buildsys.state.root import STATE
 
 _FORMAT: Final = 1
 _OF_THE_CALL: Final = frozenset(
@@ -71,31 +71,38 @@ def fingerprint(root: Path, module: str, function: str, kept: Kept | None = None
     """
     looks = Looks(root)
     tree = SourceTree(looks)
-    script = _script(tree, module)
-    code = slice_of(script, function, tree, folder="")
-    used = used_of(script, function, tree, kept.trace, folder="") if kept else None
+    script = script_of(tree, module)
+    cache, within = _cache(root)
+    parse = Parsed(cache) if cache else parse_once
+    slicer = Slicer(tree, cache, parse, within=within)
+    code = slicer.slice(script, function, folder="")
+    used = used_of(script, function, tree, kept.trace, folder="", parse=parse) if kept else None
     parts: list[object] = [_PYTHON, used.fingerprint if used else code.fingerprint]
     if kept and kept.trace.unseen:
         parts.append(code.fingerprint)  # What it did unseen may be anything that it can reach.
-    parts += [slice_of(path, "", tree).fingerprint for path in kept.scripts if tree.read(path)] if kept else []
-    versions = _versions(root, (used or code).external)
+    parts += [slicer.slice(path, "").fingerprint for path in kept.scripts if tree.read(path)] if kept else []
+    versions = _versions(root, (used or code).external, cache)
     asked = kept.asked if kept else [("variable", name) for name in sorted(code.variables)]
     variables: dict[str, str | None] = {name: os.environ[name] for name in os.environ if name not in _OF_THE_CALL}
-    with tempfile.TemporaryDirectory() as clock:
-        files = Files(root, {}, looks, Path(clock))
-        answers = Discoveries(files, looks, lambda path: False, all_variables=variables)
-        discovered = tuple(Discovered(kind, name, answers.value_now(kind, name)) for kind, name in asked)  # type: ignore[arg-type]
+    discovered = _answered(root, looks, asked, variables)
     if kept and kept.trace.unseen:
         parts.append(variables)
     digest = digest_of(*parts, versions, [list(one) for one in discovered])
     return Fingerprint(digest, code, used, versions, discovered)
 
 
-def run(root: Path, module: str, function: str) -> tuple[Kept, str]:
-    """Call the function under a trace; what is to be kept of it, and its error in one line, "" where it returned."""
-    _script(SourceTree(Looks(root)), module)
-    ended = run_entry(root, module, function, os.environ)
-    return _kept(root, ended.traced), ended.error
+def _answered(
+    root: Path, looks: Looks, asked: Sequence[tuple[str, str]], variables: Mapping[str, str | None]
+) -> tuple[Discovered, ...]:
+    """What was asked for, with what the answer is now."""
+    if not asked:
+        return ()
+    import tempfile  # loads what is needed for nothing else
+
+    with tempfile.TemporaryDirectory() as clock:
+        files = Files(root, {}, looks, Path(clock))
+        answers = Discoveries(files, looks, lambda path: False, all_variables=variables)
+        return tuple(Discovered(kind, name, answers.value_now(kind, name)) for kind, name in asked)  # type: ignore[arg-type]
 
 
 def write(kept: Kept, file: Path) -> None:
@@ -126,8 +133,8 @@ def read(file: Path) -> Kept:
         raise BuildError(f"{file} is no trace of a run", hint=hint) from None
 
 
-def _script(tree: SourceTree, module: str) -> str:
-    """The file of a dotted module."""
+def script_of(tree: SourceTree, module: str) -> str:
+    """The file of a dotted module. Raises Broken where there is none."""
     stem = module.replace(".", "/")
     for path in (f"{stem}/__init__.py", f"{stem}.py"):
         if tree.read(path) is not None:
@@ -135,24 +142,26 @@ def _script(tree: SourceTree, module: str) -> str:
     raise Broken(f"there is no module {module}: neither {stem}.py nor {stem}/__init__.py", exit_code=FAILED)
 
 
-def _kept(root: Path, traced: Traced) -> Kept:
-    paths = [(one.kind, one.path) for one in traced.touches if not one.own]
-    variables = [("variable", one.name) for one in traced.variables]
-    words = [word for command in traced.commands for word in command]
-    modules = [words[n + 1].replace(".", "/") for n, word in enumerate(words[:-1]) if word == "-m"]
-    named = [*words, *(f"{stem}{end}" for stem in modules for end in (".py", "/__main__.py"))]
-    scripts = [word for word in dict.fromkeys(named) if word.endswith(".py") and (root / word).is_file()]
-    return Kept(traced.trace, tuple(dict.fromkeys([*paths, *variables])), tuple(scripts))
+def _cache(root: Path) -> tuple[Path | None, str]:
+    """Where the project that the folder lies in keeps what may be made anew, None where none was built; and its place.
+
+    What is only asked about is left as it is: nothing is kept where no build has been.
+    """
+    for folder in (root, *root.parents):
+        if (folder / STATE).is_dir():
+            return folder / STATE / "cache", root.relative_to(folder).as_posix()
+    return None, ""
 
 
-def _versions(root: Path, names: Sequence[str] | frozenset[str]) -> dict[str, str]:
+def _versions(root: Path, names: frozenset[str], cache: Path | None) -> dict[str, str]:
     """Of the distributions that provide these names; those in folders below the root come last, as on the path."""
     if not names:
         return {}
+    installed = own_distributions((cache or root / STATE / "cache") / "packages.json")
     vendored = [
         str(entry) for entry in sorted(root.iterdir()) if entry.is_dir() and holds_distributions(os.listdir(entry))
     ]
-    told = {"distributions": [*distributions(), *(distributions(vendored) if vendored else [])]}
-    installed = Distributions.told({**told, "environment": environment()})
+    if vendored:
+        installed = installed.before(distributions(vendored))
     found = installed.versions(names)
     return found | {name: version for name in names for version in installed.named(name).values() if name in found}

@@ -40,19 +40,28 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Slicer:
-    """Makes slices over one tree. cache: a folder for what was made before; nothing is kept where it is None."""
+    """Makes slices over one tree.
+
+    cache: a folder for what was made before; nothing is kept where it is None. within: tells trees that share it apart.
+    """
 
     def __init__(
-        self, tree: Tree, cache: Path | None, parse: Parse, stdlib: Collection[str] = sys.stdlib_module_names
+        self,
+        tree: Tree,
+        cache: Path | None,
+        parse: Parse,
+        stdlib: Collection[str] = sys.stdlib_module_names,
+        within: str = "",
     ) -> None:
         self._tree = tree
         self._cache = cache / "slices" if cache else None
         self._parse = parse
         self._stdlib = stdlib
+        self._within = within
 
     def slice(self, script: str, function: str, folder: str | None = None) -> Slice:
         """As `slice_of`."""
-        which = digest_of(script, function, folder, sorted(self._stdlib))
+        which = digest_of(self._within, script, function, folder, sorted(self._stdlib))
         if kept := self._kept(which):
             return kept
         asking = _Asking(self._tree)

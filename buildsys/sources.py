@@ -14,8 +14,9 @@ from buildsys.code.slice import Slice
 from buildsys.digest import Digest
 from buildsys.errors import BuildError, Place, nearest
 from buildsys.model import Rule
-from buildsys.project import Project, SourceTree
+from buildsys.project import Project
 from buildsys.slicing import Parsed, Slicer
+from buildsys.source_tree import SourceTree
 from buildsys.spec.graph import Graph
 from buildsys.state.content import digest_stream
 from buildsys.state.distributions import ABSENT, Distributions

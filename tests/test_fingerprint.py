@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from buildsys import slicing
 from buildsys.cli.group import buildsys
+from buildsys.code.parse import Module
+from buildsys.state.looks import Looks
 
 SCRIPT = """\
 import os
@@ -121,3 +127,74 @@ def test_a_file_that_is_no_trace_is_refused(folder: Path, tmp_path: Path) -> Non
             (tmp_path / name).write_text(text)
         result = ask(folder, "--trace", str(tmp_path / name))
         assert result.exit_code == 2 or "trace" in str(result.exception)
+
+
+class Counts:
+    """How often each file was read, and how many texts were parsed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reads: Counter[str] = Counter()
+        self.n_parsed = 0
+        read, parse = Looks.read, slicing.parse
+
+        def counted_read(looks: Looks, path: str) -> bytes:
+            data = read(looks, path)
+            self.reads[path] += 1
+            return data
+
+        def counted_parse(path: str, text: str) -> Module:
+            self.n_parsed += 1
+            return parse(path, text)
+
+        monkeypatch.setattr(Looks, "read", counted_read)
+        monkeypatch.setattr(slicing, "parse", counted_parse)
+
+    def of(self, folder: Path, *options: str) -> tuple[Counter[str], int]:
+        self.reads, self.n_parsed = Counter(), 0
+        digest(folder, *options)
+        return self.reads, self.n_parsed
+
+
+@pytest.mark.parametrize("state", ["src/.buildsys", ".buildsys"], ids=["in the folder", "above it"])
+def test_where_a_build_has_been_what_is_unchanged_is_read_once_and_never_parsed_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    cold = digest(folder)
+    (folder.parent / state).mkdir()
+    counts = Counts(monkeypatch)
+    once = {"m.py": 1, "helper.py": 1}
+    assert counts.of(folder) == (once, 2)
+    assert counts.of(folder) == (once, 0)
+    assert digest(folder) == cold
+    edit(folder, "helper.py", "upper", "lower")
+    assert counts.of(folder) == (once, 1)
+    assert digest(folder) != cold
+
+
+def test_with_a_trace_nothing_unchanged_is_parsed_again_either(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / ".buildsys").mkdir()
+    trace = ["--trace", str(tmp_path / "trace")]
+    digest(folder, "--run", *trace)
+    counts = Counts(monkeypatch)
+    assert counts.of(folder, *trace) == ({"m.py": 1, "helper.py": 1}, 0)
+
+
+def test_folders_of_one_project_keep_apart_what_they_call_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder.parent / ".buildsys").mkdir()
+    other = folder.parent / "other"
+    other.mkdir()
+    (other / "m.py").write_text("def f():\n    return 1\n")
+    before = digest(folder), digest(other)
+    counts = Counts(monkeypatch)
+    assert [counts.of(place)[1] for place in (folder, other)] == [0, 0]
+    assert (digest(folder), digest(other)) == before
+
+
+def test_asking_without_a_run_loads_nothing_that_only_runs_need() -> None:
+    unneeded = ["socket", "subprocess", "pickle", "tomllib", "email", "zipfile", "csv"]
+    code = f"import sys, buildsys.cli.fingerprint; print([name for name in {unneeded} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -10,7 +10,7 @@ import click
 from buildsys.cli.command import Command, json_option
 from buildsys.cli.output import print_json
 from buildsys.errors import BuildError
-from buildsys.fingerprint import Fingerprint, fingerprint, read, run, write
+from buildsys.fingerprint import Fingerprint, fingerprint, read, write
 from buildsys.terminal import Line, Span, show
 
 
@@ -47,6 +47,8 @@ def command(folder: Path, entry: str, runs: bool, file: Path | None, lists: bool
     folder = folder.resolve()
     kept = None
     if runs:
+        from buildsys.trial import run
+
         kept, error = run(folder, module, function)
         if error:
             click.echo(f"the run ended with an error, and counts as it went: {error}", err=True)

@@ -6,9 +6,10 @@ Knows nothing of other modules: names are as written; `resolve` finds what they 
 from __future__ import annotations
 
 import ast
+import gc
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import msgspec
 
@@ -19,7 +20,7 @@ from buildsys.digest import Digest, digest_bytes
 from buildsys.errors import FAILED, BuildError, Place, excerpt_of
 
 
-class Module(msgspec.Struct, frozen=True, array_like=True):
+class Module(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A parsed source text; where it is does not matter.
 
     digest: of the text. imports: all of them, also those inside functions, `if` and `try`; deferred: those of them that
@@ -45,6 +46,26 @@ class Broken(BuildError):
 
 def parse(path: str, text: str) -> Module:
     """Raises Broken with line, column and excerpt where the text is not Python."""
+    with uncollected():
+        return _module(path, text)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector, which goes again and again through a tree of which nothing is garbage yet.
+
+    That is half of the time that parsing takes. Whoever finds it running starts it again, so threads end well.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _module(path: str, text: str) -> Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in a user's script is no business of the build's
@@ -64,7 +85,7 @@ def parse(path: str, text: str) -> Module:
     at_import = [code for unit in units for code in _at_import(unit)]
     later = [code for unit in units for function in _functions(unit) for code in _bodies(function)]
     computed = frozenset(name for code in (*at_import, *later) for name in code.computed)
-    exports = _exports(tree) if "__all__" in text else None
+    exports = _exports(tree, text) if "__all__" in text else None
     names = {name for unit in units for name in unit.code.binds}
     names.update(name for code in later for name in code.binds)
     hidden = "namespace" in computed or "__getattr__" in names
@@ -100,7 +121,7 @@ def _bodies(function: Function) -> Iterator[Code]:
         yield from _bodies(inner)
 
 
-def _exports(tree: ast.Module) -> tuple[str, ...] | None:
+def _exports(tree: ast.Module, text: str) -> tuple[str, ...] | None:
     """The names that `__all__` lists, where it stands; None where it is computed, or not there."""
     listed: list[str] = []
     n_literal = 0
@@ -114,5 +135,7 @@ def _exports(tree: ast.Module) -> tuple[str, ...] | None:
             if len(names) == len(value.elts):
                 n_literal += 1
                 listed += [name for name in names if isinstance(name, str)]
-    n_named = sum(isinstance(node, ast.Name) and node.id == "__all__" for node in ast.walk(tree))
-    return tuple(listed) if n_named == n_literal and n_literal else None
+    if n_literal and text.count("__all__") > n_literal:  # Else it is named nowhere but where it is listed.
+        n_named = sum(isinstance(node, ast.Name) and node.id == "__all__" for node in ast.walk(tree))
+        return tuple(listed) if n_named == n_literal else None
+    return tuple(listed) if n_literal else None

@@ -22,7 +22,7 @@ Chain = tuple[str, ...]
 Definition = Function | ast.ClassDef
 
 
-class Code(msgspec.Struct, frozen=True, array_like=True):
+class Code(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What one piece of code does, in names.
 
     digest: of its syntax, without positions, docstrings and annotations that only reflection can see; those are in

@@ -20,7 +20,7 @@ from buildsys.digest import digest_bytes
 Kind = Literal["def", "class", "import", "main", "other"]
 
 
-class Function(msgspec.Struct, frozen=True, array_like=True, eq=False):
+class Function(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False):
     """A function's body, and the functions defined in it. name: as `functions` gives it.
 
     yields: calling it only makes a generator. closes: the names of functions around it that it keeps in its closure.
@@ -34,7 +34,7 @@ class Function(msgspec.Struct, frozen=True, array_like=True, eq=False):
     closes: tuple[str, ...] = ()
 
 
-class Unit(msgspec.Struct, frozen=True, array_like=True, eq=False):
+class Unit(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False):
     """One statement, equal to no other. code: what runs when it does: of a function its header, of a class its header
     and the names of its members, which are units of their own.
 

@@ -45,6 +45,10 @@ class Distributions:
         """As `inventory` tells them. Raises KeyError and TypeError where that is not what it tells."""
         return cls((_distribution(one) for one in told["distributions"]), told["environment"])
 
+    def before(self, others: Iterable[Mapping[str, Any]]) -> Distributions:
+        """With others, as `inventory` tells them, that come later on the path."""
+        return Distributions((*self.all, *map(_distribution, others)), self._environment)
+
     def versions(self, names: Iterable[str]) -> dict[str, str]:
         """Distribution -> version for top-level names; a name that nothing provides is `{name: ABSENT}`.
 

@@ -12,15 +12,16 @@ if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "saf
     del sys.path[0]  # This folder is no place to import from.
 
 import ast
-import csv
 import json
 import os
 import platform
 from collections.abc import Iterator
 from contextlib import suppress
-from email import message_from_string
-from importlib import metadata
 from importlib.machinery import all_suffixes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib import metadata
 
 FORMAT = 3
 """Of what is told; raised with each change of it, since answers are kept."""
@@ -57,6 +58,9 @@ def distributions(folders: list[str] | None = None) -> list[dict[str, object]]:
 
     folders: where to look, None for `sys.path`.
     """
+    from email import message_from_string  # These take longer to import than a kept answer does to be read.
+    from importlib import metadata
+
     found: list[dict[str, object]] = []
     seen: set[str] = set()
     for one in metadata.distributions() if folders is None else metadata.distributions(path=folders):
@@ -105,6 +109,8 @@ def environment() -> dict[str, str]:
 
 def _files(one: metadata.Distribution) -> list[list[str]]:
     """The parts of the paths of all its files, from the folder that it is installed in."""
+    import csv
+
     record = one.read_text("RECORD")
     if record is None:
         return [list(file.parts) for file in one.files or ()]

@@ -90,9 +90,11 @@ class Looks:
         return found
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file. Its stat is taken first: what is written from then on shows in it."""
-        self.stat(path)
-        return (self.root / path).read_bytes()
+        """The bytes of a file. Its stat is taken first: what is written from then on shows in it. Raises OSError."""
+        if self.stat(path) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        with open(os.path.join(self.root, path), "rb", buffering=0) as file:
+            return file.read()
 
     def tree(self, path: str, members: Sequence[tuple[str, Stat]]) -> None:
         """Say what was found below a folder, all of it; see `stats.members_of`."""

@@ -50,7 +50,8 @@ class Forks:
 
 
 def main() -> None:
-    from buildsys.cli import fingerprint, main  # noqa: F401  loaded here, so that forks need not
+    from buildsys import trial  # noqa: F401  loaded here, so that forks need not
+    from buildsys.cli import fingerprint, main  # noqa: F401
 
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
