@@ -7,6 +7,7 @@ they are written, whatever they mean; those that a function binds for itself are
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -30,9 +31,9 @@ class Code(msgspec.Struct, frozen=True, array_like=True, gc=False):
     object is changed, or bound anew. stirs: those of which a method is called that may change it. calls: chains that
     are called; acts: those of them whose result is not used.
     attributes: of whatever object, also those that a text may name. texts: dotted names and files in string constants,
-    "$NAME" for an environment variable, "?module" for one whose being there is asked, "=distribution". imports: made
-    when it runs. binds: global names. computed: what it does by names that are not in it (see COMPUTED). note_reads:
-    names in annotations.
+    "$NAME" for an environment variable, "?module" for one whose being there is asked, "=distribution", "-m module" for
+    one that is run as a program. imports: made when it runs. binds: global names. computed: what it does by names that
+    are not in it (see COMPUTED). note_reads: names in annotations.
     """
 
     digest: Digest
@@ -59,6 +60,7 @@ _ELSEWHERE: Final = frozenset(("spec_from_file_location", "SourceFileLoader", "l
 _PLACES: Final = frozenset(("path", "meta_path", "path_hooks"))
 _FIELD: Final = re.compile(r"\{\w*\.([A-Za-z_][\w.]*)")
 _FILE: Final = re.compile(r"\.py(?!\w)")
+_PROGRAM: Final = re.compile(r"(?:^|\s)-m\s+([A-Za-z_][\w.]*)")
 _NAMES_AT: Final = {
     **dict.fromkeys(("getattr", "setattr", "hasattr", "delattr"), slice(1, 2)),
     **dict.fromkeys(("attrgetter", "methodcaller"), slice(0, 1)),
@@ -185,6 +187,8 @@ class Reader:
         root: Any
         chain, root = _chain(node)
         self.attributes.update(chain)
+        if "__dict__" in chain and not (chain[0] == "__dict__" and _last(root) == "self"):
+            self.computed.add("attribute")
         if root.__class__ is not ast.Name:
             self._parts.append(f".{'.'.join(chain)}(")
             self._stack += (")", root)
@@ -201,6 +205,13 @@ class Reader:
                 self.writes.add(found)
             elif used:
                 self.reads.add(found)
+
+    def _sequence(self, node: ast.List | ast.Tuple) -> None:
+        """Words of a command may say which module is run."""
+        for option, module in itertools.pairwise(node.elts):
+            if isinstance(option, ast.Constant) and option.value == "-m" and _is_text(module):
+                self.texts.add(f"-m {module.value}")  # type: ignore[attr-defined]
+        self._open(node, fields_of(node.__class__))
 
     def _subscript(self, node: ast.Subscript) -> None:
         written = node.ctx.__class__ is not ast.Load
@@ -334,6 +345,8 @@ class Reader:
             self.attributes.update(found[1].split("."))
         if "%(lineno)" in value or "{lineno" in value:
             self.attributes.add("%lineno")
+        if "-m" in value and (program := _PROGRAM.search(value)):
+            self.texts.add(f"-m {program[1]}")
         if value.isidentifier():
             self.attributes.add(value)
         elif _FILE.search(value):
@@ -468,6 +481,8 @@ _FORGET_DOC: Final = _ForgetDoc()
 _HANDLERS: Final[dict[type, Callable[[Reader, Any], None]]] = {
     ast.Name: Reader._name,
     ast.Attribute: Reader._attribute,
+    ast.List: Reader._sequence,
+    ast.Tuple: Reader._sequence,
     ast.Subscript: Reader._subscript,
     ast.Call: Reader._call,
     ast.Constant: Reader._constant,

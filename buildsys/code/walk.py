@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from buildsys.code.effects import NONE, Effects, EffectsOf
 from buildsys.code.parse import Broken
 from buildsys.code.reading import Chain, Code
-from buildsys.code.resolve import Outside, Package, Resolver, Symbol
+from buildsys.code.resolve import Outside, Package, Resolver, Symbol, join
 from buildsys.code.scopes import Alias
 from buildsys.code.units import Function, Unit
 
@@ -356,6 +356,9 @@ class Walk:
         if text.startswith("$"):
             self.variables.add(text[1:])
             return
+        if text.startswith("-m "):
+            self._program(text[3:], where.path)
+            return
         if text.startswith("?"):
             self.probed.add(text[1:])
         elif text.startswith("="):
@@ -372,6 +375,16 @@ class Walk:
                 if rest[n:]:
                     self._see(Symbol(packages[-1].file, rest[n]), where, observed=True)
                 return
+
+    def _program(self, module: str, path: str) -> None:
+        """A module that a text says is run as a program: what runs it tells itself which it was."""
+        packages = self._resolver.packages(Alias("", module), path) if self._everything else []
+        if packages and len(packages) > module.count("."):
+            last = packages[-1]
+            inner = join(last.stem, "__main__") + ".py"
+            for file in (last.file, inner if self._resolver.tree.read(inner) is not None else ""):
+                if file:
+                    self._load(file, main=True)
 
     def _computed(self, where: Where, what: str) -> None:
         if what == "namespace":

@@ -43,6 +43,11 @@ class Case:
         """Its code is broken after the edit, so that no fingerprint is right as well."""
         return self.name.startswith("syntax_error") or self.name == "entry_removed"
 
+    @property
+    def sides(self) -> tuple[Path, Path]:
+        """The folders of its trees."""
+        return self.folder / "before", self.folder / "after"
+
     def place(self, side: Side, tree: Path) -> None:
         """Makes `tree` that side's, at the same path for both, as an edit in an editor does."""
         shutil.rmtree(tree, ignore_errors=True)

@@ -1,19 +1,22 @@
 """How a fingerprint does on the cases: what it missed, and what it would rebuild for nothing.
 
-Knows no fingerprint of its own: an `Ask` gives them.
+What is compared is what an `Ask` gives: the command's answer, another tool's, or that of the code behind the command.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from buildsys.errors import BuildError
+from buildsys.fingerprint import fingerprint, read, run, write
 from tests.edits.case import Case, Side
 from tests.edits.forks import Forks
 
@@ -91,6 +94,40 @@ def score_ours(cases: list[Case], processes: int = 2, traced: bool = True) -> It
         for _ in range(processes):
             benches.put(stack.enter_context(_Bench()))
         yield from pool.map(scored, cases)
+
+
+def score_here(cases: Iterable[Case], folder: Path, traced: bool = True) -> Iterator[Scored]:
+    """The same without the command: in this process, with its hash seed, in trees below a folder."""
+    tree, trace = folder / "tree", folder / "trace"
+
+    def ask(_: int, tree: Path, entry: str, environment: dict[str, str]) -> str:
+        module, _, function = entry.partition(":")
+        try:
+            with _environ(environment):
+                return fingerprint(tree, module, function, read(trace) if traced else None).digest
+        except BuildError as error:
+            return REFUSED + error.problem
+
+    def record(_: int, tree: Path, entry: str, environment: dict[str, str]) -> str:
+        module, _, function = entry.partition(":")
+        with _environ(environment):
+            write(run(tree, module, function)[0], trace)
+        return ""
+
+    for case in cases:
+        yield score(case, tree, ask, record if traced else None)
+
+
+@contextmanager
+def _environ(changes: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name in changes:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 class _Bench:
