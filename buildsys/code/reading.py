@@ -65,6 +65,8 @@ _NAMES_AT: Final = {
     **dict.fromkeys(("getattr", "setattr", "hasattr", "delattr"), slice(1, 2)),
     **dict.fromkeys(("attrgetter", "methodcaller"), slice(0, 1)),
 }
+HANDED_ON: Final = "%code"
+"""In the attributes of a piece: it makes a function of the code of another, and uses of that what it closes over."""
 _NO_ARGUMENT: Final = slice(0, 0)
 _IMPORTERS: Final = {"import_module", "__import__"}
 _IMPORTING: Final = frozenset(
@@ -114,6 +116,7 @@ class Reader:
         self.computed: set[str] = set()
         self.yields = False
         self.locals: set[str] = set()
+        self._handed_on: set[int] = set()
 
     def read(self, nodes: Iterable[ast.AST]) -> Code:
         self._walk([*nodes])
@@ -186,7 +189,7 @@ class Reader:
     def _attribute(self, node: ast.Attribute, *, used: bool = True) -> None:
         root: Any
         chain, root = _chain(node)
-        self.attributes.update(chain)
+        self.attributes.update(chain if id(node) not in self._handed_on else (*chain[:-1], HANDED_ON))
         if "__dict__" in chain and not (chain[0] == "__dict__" and _last(root) == "self"):
             self.computed.add("attribute")
         if root.__class__ is not ast.Name:
@@ -275,6 +278,8 @@ class Reader:
                 self.acts.add(root)
         self._look_at_means(name, node, plain=func.__class__ is ast.Name)
         self._variable(name, func, node.args)
+        if name == "FunctionType":
+            self._hand_on(node.args[:1])
         self._parts.append("Call(")
         self._stack += (")", node.keywords, node.args)
         if found and len(found) > 1:
@@ -446,9 +451,15 @@ class Reader:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if "__doc__" not in self.attributes and any(_last(target) == "__doc__" for target in targets):
             self._stack.append(_FORGET_DOC)
+        if isinstance(node, ast.Assign) and all(_last(target) == "__code__" for target in targets):
+            self._hand_on([*targets, node.value])
         if isinstance(node, ast.AugAssign) and (changed := self._global(node.target)):
             self.writes.add(changed)  # `x += [1]` changes a list, whatever else is called so.
         self._open(node, fields_of(node.__class__))
+
+    def _hand_on(self, nodes: Iterable[ast.AST]) -> None:
+        """The code of a function becomes that of another, which says so when it runs: nobody looks into it."""
+        self._handed_on.update(id(node) for node in nodes if getattr(node, "attr", "") == "__code__")
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> None:
         self.yields = True

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from buildsys.code.parse import Broken, parse
 from buildsys.code.reach import Reach, reach, root_of
-from buildsys.code.reading import Chain, Code
+from buildsys.code.reading import HANDED_ON, Chain, Code
 from buildsys.code.resolve import Parse, Resolver, Symbol, Tree
 from buildsys.code.scopes import Alias
 from buildsys.code.units import Function, Unit
@@ -25,11 +25,13 @@ from buildsys.errors import FAILED, BuildError, Place, nearest
 from buildsys.model import Trace
 
 _OWN_DOC: Final = ("__doc__",)
-_READS_DOCS: Final = {"__doc__", "getdoc", "getsource", "getsourcelines", "doctest", "help"}
+_READS_DOCS: Final = {"__doc__", "getdoc", "getsource", "getsourcelines"}
+_DOCTORS: Final = {"doctest", "pydoc"}
 _READS_NOTES: Final = {
     *("__annotations__", "signature", "Signature", "get_type_hints", "get_annotations", "getfullargspec"),
-    *("getsource", "getsourcelines", "jit", "script"),
+    *("getsource", "getsourcelines"),
 }
+_TYPED_BY_TORCH: Final = {"jit", "script"}
 _READS_TEXT: Final = {"getsource", "getsourcelines", "findsource", "getcomments", "getblock"}
 _READS_LINES: Final = {
     *("f_lineno", "tb_lineno", "co_firstlineno", "co_lines", "co_positions", "getsourcelines", "findsource"),
@@ -43,7 +45,7 @@ _READS_CODE: Final = {
     *("cloudpickle", "dill", "getsource", "getsourcelines"),
 }
 """What sees the bodies of functions that do not run; so does `__code__`, unless a part of it is named."""
-_READS_CLOSURES: Final = {"__closure__", "co_freevars", "co_cellvars"}
+_READS_CLOSURES: Final = {"__closure__", "co_freevars", "co_cellvars", HANDED_ON}
 _LONGEST_WAY: Final = 100
 _DEF: Final = re.compile(r"\s*(async\s+)?def\b")
 
@@ -258,8 +260,9 @@ class _Symbols:
         self._texts = texts
         self._split: dict[str, list[str]] = {}
         read = walk.attributes | walk.names.difference(_OWN_DOC)
-        self._docs = not read.isdisjoint(_READS_DOCS)
-        self._notes = not read.isdisjoint(_READS_NOTES)
+        outside = set(map(root_of, walk.external))
+        self._docs = not read.isdisjoint(_READS_DOCS) or "help" in walk.names or not outside.isdisjoint(_DOCTORS)
+        self._notes = not read.isdisjoint(_READS_NOTES) or ("torch" in outside and not read.isdisjoint(_TYPED_BY_TORCH))
         self._closures = not read.isdisjoint(_READS_CLOSURES)
         self._text = not read.isdisjoint(_READS_TEXT)
         asks = not read.isdisjoint(("catch_warnings", "getframeinfo")) or not walk.names.isdisjoint(

@@ -56,3 +56,25 @@ def test_a_method_that_asks_for_its_class_keeps_it_in_its_closure() -> None:
 def test_code_that_is_looked_at_as_a_whole_counts_with_all_bodies() -> None:
     script = "def h():\n    return 1\ndef f():\n    return hash(h.__code__)\n"
     assert used(script.replace("return 1", "return 2"), "f") != used(script, "f")
+
+
+HANDS_ON = """
+import types
+def one(x):
+    return x + 1
+def two(x):
+    return x * 2
+def copied(function):
+    return types.FunctionType(function.__code__, function.__globals__, "copy")
+def f():
+    two.__code__ = one.__code__
+    return copied(one)(3), copied(two)
+"""
+
+
+def test_code_that_becomes_that_of_another_function_is_not_looked_at() -> None:
+    before = used(HANDS_ON, "f", "copied", "one")
+    assert used(HANDS_ON.replace("x * 2", "x * 3"), "f", "copied", "one") == before
+    assert used(HANDS_ON.replace("x + 1", "x + 2"), "f", "copied", "one") != before
+    looks = HANDS_ON.replace("(two)", "(two), one.__code__ == two.__code__")
+    assert used(looks.replace("x * 2", "x * 3"), "f", "copied", "one") != used(looks, "f", "copied", "one")
