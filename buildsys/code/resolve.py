@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from buildsys.code.parse import Module, parse
 from buildsys.code.reading import Chain
@@ -67,6 +67,7 @@ class Outside(NamedTuple):
 
 
 Meaning = Symbol | Package | Outside
+_ANYTHING: Final = "*"
 
 
 class Place(NamedTuple):
@@ -136,6 +137,7 @@ class Resolver:
         self._sources: dict[str, Source] = {}
         self._elsewhere: dict[str, list[str]] | None = None if roams else {}
         self._homes: set[str] = set()
+        self._bringing: dict[str, dict[str, list[int]]] = {}
 
     def source(self, path: str) -> Source:
         """A file that there is. Raises Broken where it does not parse."""
@@ -279,11 +281,46 @@ class Resolver:
             found[Symbol(path, name)] = None
         for alias in source.aliases.get(name, ()):
             self._through(path, alias, rest, found, seen)
-        for star in source.stars:
+        for star in self._stars(source, name):
             self._star(path, star, name, rest, found, seen)
         if name not in source.bound and not any(isinstance(one, Symbol) and one.name == name for one in found):
             found[Symbol(path, name)] = None  # Something may bind it there from outside.
             found[Outside("", ".".join((name, *rest)))] = None
+
+    def _stars(self, source: Source, name: str) -> Iterable[Alias]:
+        """The star imports of a module that may bring a name, in their order."""
+        if not source.stars:
+            return ()
+        if source.path not in self._bringing:
+            index: dict[str, list[int]] = {}
+            for n, star in enumerate(source.stars):
+                for one in self._brought(source.path, star):
+                    index.setdefault(one, []).append(n)
+            self._bringing[source.path] = index
+        index = self._bringing[source.path]
+        return [source.stars[n] for n in sorted({*index.get(name, ()), *index.get(_ANYTHING, ())})]
+
+    def _brought(self, path: str, star: Alias) -> set[str]:
+        """The names that a star import may bring; _ANYTHING among them where that is not known."""
+        names: set[str] = set()
+        waiting, seen = [(path, star)], set[str]()
+        while waiting:
+            packages = self.packages(waiting[-1][1], waiting.pop()[0])
+            if not packages:
+                return {_ANYTHING}
+            file = packages[-1].file
+            if not file or file in seen:
+                continue
+            seen.add(file)
+            target = self.source(file)
+            if not target.module.lists_exports:
+                names.update(target.bound)
+                waiting += [(file, one) for one in target.stars]
+            elif target.module.exports is None:
+                return {_ANYTHING}
+            else:
+                names.update(target.module.exports)
+        return names
 
     def _star(
         self,

@@ -26,6 +26,7 @@ class Sources:
     def __init__(self, tree: Path) -> None:
         files = sorted(tree.rglob("*.py"))
         self.texts = {file.relative_to(tree).as_posix(): file.read_text() for file in files}
+        self._below: dict[str, list[str]] = {}
         self.places: dict[str, dict[int, Place]] = {}
         self.named: dict[tuple[str, int], str] = {}
         for path, text in self.texts.items():
@@ -39,7 +40,9 @@ class Sources:
         return self.texts.get(path)
 
     def sources(self, folder: str) -> Sequence[str]:
-        return [path for path in self.texts if path.startswith(f"{folder}/" if folder else "")]
+        if folder not in self._below:
+            self._below[folder] = [path for path in self.texts if path.startswith(f"{folder}/" if folder else "")]
+        return self._below[folder]
 
     def elsewhere(self, name: str) -> Sequence[str]:
         return ()
