@@ -29,7 +29,7 @@ from buildsys.model import (
 from buildsys.past import Past
 from buildsys.plan.decide import Where, decide, differences
 from buildsys.plan.key import Given, action_key
-from buildsys.prepare import Prepared, Preparer
+from buildsys.prepare import Prepared, Preparer, ServiceHalf, service_key
 from buildsys.run.checks import check_key
 from buildsys.spec.graph import FromFile, FromRule, Graph, Source
 from buildsys.spec.pattern import fill
@@ -49,11 +49,17 @@ class Bound:
 
 @dataclass(frozen=True)
 class Served:
-    """A service that actions need, with its inputs and the key that says how it answers."""
+    """A service that actions need, with its inputs, the rest of its key, and the key that says how it answers."""
 
     service: Service
     inputs: tuple[Bound, ...]
+    half: ServiceHalf
     key: Digest
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All that its key holds."""
+        return *self.half.parts, *input_parts(self.inputs)
 
     @property
     def instance(self) -> Digest:
@@ -196,8 +202,9 @@ class Assessor:
         """A service with its inputs as they were when it was first asked for: all actions mean the same one."""
         if service.name not in self._served:
             inputs = tuple(self.bind(source) for source in self.graph.service_sources(service))
-            key = self.preparer.service_key(service, [(one.name, one.given) for one in inputs])
-            self._served[service.name] = Served(service, inputs, key)
+            half = self.preparer.service_half(service)
+            key = service_key(half, [(one.name, one.given) for one in inputs])
+            self._served[service.name] = Served(service, inputs, half, key)
         return self._served[service.name]
 
     def look_again(self, rule: Rule) -> None:

@@ -88,6 +88,7 @@ class Delivery:
         """What an action just made. Its result is recorded before it is checked, so a mended check costs no run."""
         rows: list[Row] = [
             Context(assessment.prepared.context, assessment.prepared.parts, assessment.prepared.texts),
+            *(Context(served.key, served.parts, served.half.texts) for served in assessment.services),
             self._result_row(assessment, executed),
             *executed.metrics,
             *self._rule_rows(assessment),

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 from buildsys.assess import input_parts
 from buildsys.code.difference import unified
 from buildsys.code.slice import Reached, Slice
 from buildsys.digest import Digest
 from buildsys.errors import NO_SUCH_TARGET, BuildError
-from buildsys.model import ActionId, ActionKey, Alias, Discovered, Made, Part, Result, RuleName
-from buildsys.plan.decide import Difference, compared
+from buildsys.model import ActionId, ActionKey, Alias, Discovered, Made, Part, Result, Rule, RuleName, Service
+from buildsys.plan.decide import compared
 from buildsys.prepare import Prepared
 from buildsys.project import Project
 from buildsys.spec.config import key_line
@@ -44,6 +45,7 @@ class Changed:
     before: str | None = None
     after: str | None = None
     diff: tuple[str, ...] = ()
+    within: tuple[Changed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,32 +97,41 @@ class Explainer:
         self._surveyor = surveyor
         self._past = surveyor.past
         self._known: dict[tuple[Digest, Digest], list[Changed]] = {}
+        self._context = cache(self._past.context)
+        self._started = cache(self._past.started)
+        self._order = {action: n for n, action in enumerate(surveyor.planned)}
 
     def explained(self, target: ActionId | RuleName) -> list[Explained]:
         rule = target.rule if isinstance(target, ActionId) else target
         planned = self._surveyor.planned
-        found = [
-            self._explained(one) for action, one in planned.items() if action.rule == rule and target in (rule, action)
-        ]
+        found = [one for action, one in planned.items() if action.rule == rule and target in (rule, action)]
         if not found:
             shards = ", ".join(action.shard for action in planned if action.rule == rule) or "none"
             raise BuildError(f"there is no {target}", facts=[("shards", shards)], exit_code=NO_SUCH_TARGET)
-        return found
+        held = [self._past.newest[one.action] for one in found if one.action in self._past.newest]
+        inputs = self._past.inputs([result.key for result in held])
+        discovered = self._past.discovered([result.evidence for result in held if result.evidence])
+        return [self._explained(one, inputs, discovered) for one in found]
 
-    def _explained(self, planned: Planned) -> Explained:
+    def _explained(
+        self,
+        planned: Planned,
+        inputs_of: Mapping[ActionKey, tuple[Part, ...]],
+        discovered: Mapping[Digest, Sequence[Discovered]],
+    ) -> Explained:
         action = planned.action
         result = self._past.newest.get(action)
         keyed = self._surveyor.keyed.get(action)
         prepared = keyed.prepared if keyed else self._prepared(planned)
         parts = prepared.parts if prepared else ()
-        before = self._past.context(result.context) if result else ()
+        before = self._context(result.context) if result else ()
         inputs = input_parts(keyed.inputs) if keyed else ()
-        inputs_before = self._past.inputs([result.key]).get(result.key, ()) if result else ()
+        inputs_before = inputs_of.get(result.key, ()) if result else ()
         changes: list[Changed] = []
         if result and prepared:
             changes += self._of_rule(result, before, prepared)
         if result and keyed:
-            changes += [self._changed(one, prepared, {}) for one in compared(inputs_before, inputs)]
+            changes += self._changes(inputs_before, inputs, None, None)
         return Explained(
             planned,
             (*parts, *inputs),
@@ -128,7 +139,7 @@ class Explainer:
             keyed.key if keyed else "",
             _as_planned(planned, changes),
             tuple(self._causes(planned)),
-            self._basis(result) if result else None,
+            self._basis(result, discovered.get(result.evidence, ())) if result else None,
         )
 
     def _prepared(self, planned: Planned) -> Prepared | None:
@@ -140,54 +151,59 @@ class Explainer:
         """What differs in the half of the key that all actions of the rule share."""
         pair = result.context, prepared.context
         if pair not in self._known:
-            differences = compared(before, prepared.parts) if pair[0] != pair[1] else []
-            digests = [one.old.value for one in differences if one.old and one.old.group == "code"]
-            texts = self._past.texts(digests)
-            self._known[pair] = [self._changed(one, prepared, texts) for one in differences]
+            self._known[pair] = self._changes(before, prepared.parts, prepared.code, prepared.rule)
         return self._known[pair]
 
-    def _changed(self, one: Difference, prepared: Prepared | None, texts: Mapping[tuple[str, str], str]) -> Changed:
-        """texts: of symbols, as earlier keys held them."""
-        part = one.part
-        old, new = (side.value if side else None for side in (one.old, one.new))
-        plain = Changed(one.line, part.group, part.name, old, new, self._place(part, prepared))
-        if part.group != "code" or not (prepared and prepared.code):
-            return plain
-        symbol = _symbols(prepared.code, prepared.parts).get(part.name) if one.new else None
-        lines = prepared.code.text(symbol) if symbol else []
-        before = texts.get((part.name, old)) if old is not None else None
-        known = (before is not None or old is None) and (lines or new is None)
-        diff = unified(part.path, before.split("\n") if before is not None else [], lines) if known else []
-        return Changed(
-            *(plain.line, plain.group, plain.name, old, new, plain.place),
-            via=symbol.via if symbol else (),
-            before=before,
-            after="\n".join(text for _, text in lines) if lines else None,
-            diff=tuple(diff),
-        )
+    def _changes(
+        self, before: Sequence[Part], parts: Sequence[Part], code: Slice | None, declared: Rule | Service | None
+    ) -> list[Changed]:
+        """code, declared: what the code among the parts and its params are of."""
+        differences = compared(before, parts)
+        texts = self._past.texts([one.old.value for one in differences if one.old and one.old.group == "code"])
+        symbols = _symbols(code, parts) if code else {}
+        found = []
+        for one in differences:
+            old, new = (side.value if side else None for side in (one.old, one.new))
+            place = self._place(one.part, declared)
+            plain = Changed(one.line, one.part.group, one.part.name, old, new, place)
+            if code and plain.group == "code":
+                symbol = symbols.get(plain.name) if one.new else None
+                text = texts.get((plain.name, old)) if old is not None else None
+                plain = _with_texts(plain, one.part.path, symbol, text, code.text(symbol) if symbol else [])
+            elif plain.group == "service" and old and new:
+                plain = replace(plain, within=tuple(self._of_service(plain.name, old)))
+            found.append(plain)
+        return found
 
-    def _place(self, part: Part, prepared: Prepared | None) -> str:
+    def _of_service(self, name: str, before: str) -> list[Changed]:
+        """What differs in the key of a service; nothing where the earlier one was not kept."""
+        parts = self._context(Digest(before))
+        service = self._surveyor.graph.services[name]
+        served = self._surveyor.assessor.served(service)
+        return self._changes(parts, served.parts, served.half.code, service) if parts else []
+
+    def _place(self, part: Part, declared: Rule | Service | None) -> str:
         """Where the part is written; a file, with the line where it is known."""
-        if part.group == "param":
-            return self._param_place(part, prepared)
+        if part.group == "param" and declared:
+            return self._config_place(part.path) if part.path else self._declared_place(part.name, declared)
         return f"{part.path}:{part.line}" if part.line else part.path
 
-    def _param_place(self, param: Part, prepared: Prepared | None) -> str:
-        """In the config, in the overlay that goes before it, on the command line, else in the rule file."""
-        project = self._project
-        if param.path in dict(project.variation.overrides):
-            return f"--set {param.path}"
-        if param.path:
-            for config in project.configs().values():
-                for path in filter(None, (config.overlay, config.path)):
-                    if line := key_line(path, project.text(path), param.path):
-                        return f"{path}:{line}"
-        place = prepared.rule.place if prepared else None
-        if place is None or param.path:
-            return param.path
-        keys = "rule", prepared.rule.name if prepared else "", "params", param.name
-        position = key_positions(project.text(place.path)).get(keys)
-        return f"{place.path}:{position.line if position else place.line}"
+    def _config_place(self, key: str) -> str:
+        """Where a key of the config has its value: on the command line, in an overlay, in the config itself."""
+        if key in dict(self._project.variation.overrides):
+            return f"--set {key}"
+        for config in self._project.configs().values():
+            for path in filter(None, (config.overlay, config.path)):
+                if line := key_line(path, self._project.text(path), key):
+                    return f"{path}:{line}"
+        return key
+
+    def _declared_place(self, param: str, declared: Rule | Service) -> str:
+        """Where a rule or a service declares a param."""
+        path, line = declared.place.path, declared.place.line
+        kind = "rule" if isinstance(declared, Rule) else "service"
+        position = key_positions(self._project.text(path)).get((kind, declared.name, "params", param))
+        return f"{path}:{position.line if position else line}"
 
     def _causes(self, planned: Planned) -> list[Planned]:
         """See `Explained`: those that have changed themselves, or wait for nobody."""
@@ -204,21 +220,21 @@ class Explainer:
                     found[need] = one
                 else:
                     waiting.append(need)
-        return [one for action, one in self._surveyor.planned.items() if action in found]
+        return [found[action] for action in sorted(found, key=self._order.__getitem__)]
 
     def _waits(self, planned: Planned) -> bool:
         needs = self._surveyor.needs(planned.action)
         return any(self._surveyor.planned[need].fate in ("run", "maybe") for need in needs)
 
-    def _basis(self, result: Result) -> Basis:
+    def _basis(self, result: Result, discovered: Sequence[Discovered]) -> Basis:
         return Basis(
             key=result.key,
             run_id=result.run_id,
-            started=self._past.started(result.run_id),
+            started=self._started(result.run_id),
             outputs=result.outputs,
             checks=tuple(check.name for check in self._surveyor.graph.rules[result.action.rule].checks),
             alias=result.alias,
-            discovered=tuple(self._past.discovered(result.evidence)),
+            discovered=tuple(discovered),
         )
 
 
@@ -228,6 +244,20 @@ def _as_planned(planned: Planned, changes: Sequence[Changed]) -> tuple[Changed, 
         return tuple(changes)
     by_line = {one.line: one for one in changes}
     return tuple(by_line.get(line, Changed(line)) for line in planned.changes)
+
+
+def _with_texts(
+    change: Changed, path: str, symbol: Reached | None, before: str | None, lines: Sequence[tuple[int, str]]
+) -> Changed:
+    """The change of a symbol with what it looked like and what it looks like now. symbol: None for one that is gone."""
+    is_known = (before is not None or change.old is None) and (lines or symbol is None)
+    return replace(
+        change,
+        via=symbol.via if symbol else (),
+        before=before,
+        after="\n".join(text for _, text in lines) if lines else None,
+        diff=tuple(unified(path, [] if before is None else before.split("\n"), lines)) if is_known else (),
+    )
 
 
 def _symbols(code: Slice, parts: Sequence[Part]) -> dict[str, Reached]:

@@ -111,9 +111,9 @@ class Past:
         """When a run began, in UTC."""
         return self._ask(lambda manifest: manifest.started(run_id))
 
-    def discovered(self, evidence: Digest) -> Sequence[Discovered]:
-        """What a run asked for that is not declared."""
-        return self._ask(lambda manifest: _discovered(manifest, evidence)) if evidence else ()
+    def discovered(self, evidence: Sequence[Digest]) -> Mapping[Digest, Sequence[Discovered]]:
+        """What runs asked for that is not declared, by the digest of their evidence."""
+        return self._ask(lambda manifest: _discovered(manifest, evidence)) if evidence else {}
 
     def shards_made(self, context: Digest) -> set[Shard]:
         """The shards of which something was ever made under a context, by whichever rule and profile."""
@@ -136,7 +136,7 @@ class Past:
         return self._ask(lambda manifest: manifest.inputs(keys)) if keys else {}
 
 
-def _discovered(manifest: Manifest, evidence: Digest) -> Sequence[Discovered]:
-    """Of one result, by the digest of its evidence."""
-    known = manifest.evidence([evidence]).get(evidence)
-    return manifest.discovered([known.discovered]).get(known.discovered, ()) if known and known.discovered else ()
+def _discovered(manifest: Manifest, evidence: Sequence[Digest]) -> Mapping[Digest, Sequence[Discovered]]:
+    known = manifest.evidence(evidence)
+    found = manifest.discovered(list({one.discovered for one in known.values()}))
+    return {digest: found.get(one.discovered, ()) for digest, one in known.items()}

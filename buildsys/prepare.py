@@ -60,6 +60,19 @@ class Prepared:
         return texts_of(self.code, self.parts) if self.code else ()
 
 
+@dataclass(frozen=True)
+class ServiceHalf:
+    """What decides how a service answers but its inputs: hashed, and as people read it, with its code."""
+
+    hasher: Hasher
+    parts: tuple[Part, ...]
+    code: Slice | None
+
+    @cached_property
+    def texts(self) -> tuple[SymbolText, ...]:
+        return texts_of(self.code, self.parts) if self.code else ()
+
+
 def texts_of(code: Slice, parts: Sequence[Part]) -> tuple[SymbolText, ...]:
     """The symbols of a slice that have one. parts: of the key that holds the slice."""
     named = zip(code.symbols, (part for part in parts if part.group == "code"), strict=True)
@@ -68,6 +81,14 @@ def texts_of(code: Slice, parts: Sequence[Part]) -> tuple[SymbolText, ...]:
         for symbol, part in named
         if symbol.lines
     )
+
+
+def service_key(half: ServiceHalf, inputs: Sequence[tuple[str, Sequence[Given]]]) -> Digest:
+    """The key of a service with these inputs."""
+    hasher = half.hasher.copy()
+    for fact in input_facts(inputs):
+        hasher.field(fact.group, fact.name, fact.value)
+    return hasher.digest()
 
 
 class Preparer:
@@ -157,15 +178,16 @@ class Preparer:
 
     def service_key(self, service: Service, inputs: Sequence[tuple[str, Sequence[Given]]]) -> Digest:
         """Digest of all that decides how a service answers: its command, code, params and inputs."""
+        return service_key(self.service_half(service), inputs)
+
+    def service_half(self, service: Service) -> ServiceHalf:
+        """All but its inputs that decides how a service answers."""
         code = self.service_code(service)
         params = {param.name: param.value for param in service.params}
         installed = self.installed()
         versions = installed.imported(code) | installed.compiled(code) if code else {}
-        facts: list[Fact] = [
-            *service_facts(service.command, params, code, self._around(service.env, versions, {})),
-            *input_facts(inputs),
-        ]
-        return hasher_of(facts).digest()
+        facts = tuple(service_facts(service.command, params, code, self._around(service.env, versions, {})))
+        return ServiceHalf(hasher_of(facts), parts_of(facts), code)
 
     def scripts(self, rule: Rule) -> list[str]:
         """The project's scripts that a rule runs; none where it runs no Python of ours. Raises BuildError as `code`."""

@@ -119,6 +119,9 @@ def _details(change: Changed, *, full: bool) -> Iterator[Line]:
         yield [Span(f"    {change.place}", "dim")]
     elif change.group == "rule":
         yield from ([Span(f"    {sign} {value}", _STYLES[sign])] for sign, value in _values(change))
+    for inner in change.within:
+        yield [Span(f"    {inner.line}")]
+        yield from ([Span("  "), *line] for line in _details(inner, full=full))
 
 
 def _values(change: Changed) -> Iterator[tuple[str, str]]:

@@ -54,7 +54,7 @@ class SymbolText(NamedTuple):
 class Context:
     """The parts of a key that the actions of a rule share, stored once by their digest; inputs are not among them.
 
-    texts: of its code; each is stored once.
+    Also all parts of a service's key, by that. texts: of its code; each is stored once.
     """
 
     context: Digest

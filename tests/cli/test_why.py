@@ -332,3 +332,74 @@ def test_what_a_run_asked_for_is_counted_by_kind_and_in_full_each():
     assert list(discovered_texts(found)) == ["1 file read, 2 paths looked for, 1 variable asked for, 1 folder listed"]
     assert list(discovered_texts(found, full=True))[1:3] == ["exists  data/a  absent", "exists  data/b  file"]
     assert list(discovered_texts([])) == []
+
+
+# ---------------------------------------------------------------- services
+
+SERVED = """
+[service.v]
+shell  = "exec {python} scripts/server.py {inputs.model} {params.mark} {port}"
+inputs = { model = "data/model.txt" }
+params = { mark = "!" }
+ready  = "http://127.0.0.1:{port}/health"
+
+[rule.said]
+run      = "scripts/ask.py::ask"
+services = ["v"]
+outputs  = { said = "build/said.txt" }
+"""
+ASK = """
+import urllib.request
+
+def ask(said, services):
+    with urllib.request.urlopen(services["v"]) as answer:
+        said.write_bytes(answer.read())
+"""
+SERVER = """
+import http.server, sys
+
+def answer(model):
+    return model + sys.argv[2]
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        text = answer(open(sys.argv[1]).read())
+        self.send_response(200)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[3])), Handler).serve_forever()
+"""
+
+
+def test_of_a_service_it_tells_what_of_it_changed(run, tmp_path):
+    root = tmp_path / "served"
+    files = {
+        "rules/r.toml": SERVED,
+        "scripts/ask.py": ASK,
+        "scripts/server.py": SERVER,
+        "data/model.txt": "small",
+    }
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    done = run_in(root, "build")
+    assert done.returncode == 0, done.stderr
+    edit(root, "scripts/server.py", "model + sys.argv[2]", "sys.argv[2] + model")
+    edit(root, "rules/r.toml", 'mark = "!"', 'mark = "?"')
+    (root / "data/model.txt").write_text("large")
+    head, *told = run("why", "said", cwd=root).stdout.splitlines()
+    assert re.fullmatch(r"said will run: service v changed: [0-9a-f]{32} → [0-9a-f]{32}", head)
+    assert told == [
+        "    its code changed: answer (scripts/server.py:4)",
+        "      reached by http.server.HTTPServer(('127.0.0.1', in… → Handler → Handler.do_GET → answer",
+        "      @@ scripts/server.py:5 @@",
+        "       def answer(model):",
+        "      -    return model + sys.argv[2]",
+        "      +    return sys.argv[2] + model",
+        "    param mark changed: '!' (str) → '?' (str)",
+        "      rules/r.toml:5",
+        "    input model changed (data/model.txt)",
+        f"      {digest_bytes(b'small')[:12]} → {digest_bytes(b'large')[:12]}",
+    ]
