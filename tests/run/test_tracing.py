@@ -7,15 +7,17 @@ import json
 import subprocess
 import sys
 import sysconfig
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from buildsys.code.functions import function_names
 from buildsys.model import Trace
+from buildsys.run import marks
 from buildsys.run.copies import readers
 from buildsys.run.marks import definitions
-from tests.run.conftest import Space
+from tests.run.conftest import Space, interpreter
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -142,6 +144,66 @@ def test_the_functions_whose_bodies_began_to_run_are_told_by_name(space: Space, 
     assert functions(trace) == RAN
     assert trace.modules == {"scripts/a.py"}
     assert trace.unseen == ()
+
+
+BOTH_WAYS = """
+import importlib.util, json, sys, types
+
+marks_at, way, where = sys.argv[1:4]
+if way == "marked" and sys.version_info >= (3, 12):
+    sys.monitoring.use_tool_id(4, "another")  # so that it is not to be had
+spec = importlib.util.spec_from_file_location("marks", marks_at)
+marks = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(marks)
+
+texts = {path: open(path, encoding="utf-8").read() for path in sys.argv[4:]}
+executed = marks.Executed({path: len(text) for path, text in texts.items()}, print, print)
+assert executed.monitors == (way == "monitored")
+made = {}
+for path, text in texts.items():
+    name = path.rpartition("/")[2].removesuffix(".py")
+    made[name] = types.ModuleType(name)
+    sys.modules[name] = made[name]
+    exec(executed.compiled(path, text, path), vars(made[name]))
+made["a"].f()
+for width in range(5, 40, 7):
+    made["textwrap"].fill("some words of which lines are made, a-few-of-them with hyphens", width)
+parser = made["argparse"].ArgumentParser(exit_on_error=False)
+parser.add_argument("--n", type=int, default=1)
+parser.add_argument("rest", nargs="*")
+parser.parse_args(["--n", "2", "a", "b"]), parser.format_help()
+made["configparser"].ConfigParser().read_string("[a]\\nb = %(c)s\\nc = 1\\n")
+made["string"].Template("$a").substitute(a=1), made["fractions"].Fraction(1, 3) + 2
+with open(where, "w") as file:
+    json.dump(executed.news(), file)
+"""
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_marks_find_what_monitoring_finds_in_the_same_interpreter(tmp_path: Path, version: str) -> None:
+    """In real code: modules of the standard library, as if they were the project's."""
+    python = interpreter(version)
+    if not python:
+        pytest.skip(f"there is no Python {version}")
+    own = tmp_path / "a.py"
+    own.write_text(textwrap.dedent(EVERY_KIND))
+    folder = subprocess.run([python, "-c", "import os; print(os.path.dirname(os.__file__))"], capture_output=True)
+    library = Path(folder.stdout.decode().strip())
+    names = ("textwrap", "argparse", "configparser", "string", "fractions")
+    files = [str(own), *(str(library / f"{name}.py") for name in names if (library / f"{name}.py").exists())]
+    told = {}
+    for way in ("marked", "monitored"):
+        words = [python, "-c", BOTH_WAYS, marks.__file__, way, str(tmp_path / way), *files]
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        told[way] = json.loads((tmp_path / way).read_text())
+    assert told["marked"] == told["monitored"]
+    assert {names_of(own)[n] for n in told["marked"][str(own)]} == RAN
+    assert sum(map(len, told["marked"].values())) > 100
+
+
+def names_of(file: Path) -> list[str]:
+    return function_names(file.read_text())
 
 
 def test_functions_of_modules_packages_and_threads(space: Space, python: str) -> None:
