@@ -50,7 +50,7 @@ def measure(rounds, n):
     return [min(ours for ours, _ in both), min(theirs for _, theirs in both)]
 """
 QUESTIONS = """
-import copy, os, timeit
+import copy, os, time, timeit
 
 ASKED = {
     "os.stat of a path asked for before": "os.stat(path)",
@@ -63,7 +63,7 @@ ASKED = {
 def measure(rounds, n):
     names = {"os": os, "path": os.path.abspath("data.txt"), "copy": copy, "message": {"role": "user", "content": "x"}}
     return {
-        what: min(timeit.repeat(code, globals=names, number=n, repeat=rounds)) / n * 1e9
+        what: min(timeit.repeat(code, timer=time.process_time, globals=names, number=n, repeat=rounds)) / n * 1e9
         for what, code in ASKED.items()
     }
 """
@@ -89,6 +89,7 @@ NO_TRACER = """
 import contextlib
 
 class Tracer:
+    after_import = {}
     def __init__(self, *_): pass
     def compiled(self, path, text, filename): return compile(text, filename, "exec", dont_inherit=True)
     def look_at(self, *_): pass
