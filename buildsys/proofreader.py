@@ -7,7 +7,6 @@ content in a file. Knows nothing of rules, nor which text is whose.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,10 +15,12 @@ from typing import Any, Final
 from buildsys.code.findings import Fault, Findings, Suspect, read, refined, suspects
 from buildsys.code.outline import Imported, Outline
 from buildsys.digest import Digest, digest_of
+from buildsys.makers import maker
 from buildsys.run.diagnose import ask_ruff, compile_elsewhere, ruff, ruff_stamp
 from buildsys.state.disk import write_whole
 
 _FORMAT: Final = 1
+_MAKERS: Final = ("code", "digest.py", "proofreader.py", "run/diagnose.py", "run/compiles.py")
 _MOST_KEPT: Final = 4000
 _PACKAGE: Final = "__init__.py"
 
@@ -39,7 +40,7 @@ class Proofreader:
     """
 
     def __init__(self, cache: Path) -> None:
-        """cache: the file that answers are kept in; ignored where it is of another Python, linter or format."""
+        """cache: the file that answers are kept in; ignored where it is of another Python, linter or buildsys."""
         self.trouble = ""
         self._cache = cache
         self._stamp: list[object] = []
@@ -114,7 +115,7 @@ class Proofreader:
 
     def _load(self) -> _Kept:
         if self._kept is None:
-            self._stamp = [_FORMAT, sys.version, ruff_stamp()]
+            self._stamp = [_FORMAT, maker(*_MAKERS), ruff_stamp()]
             self._kept = _Kept()
             try:
                 record = json.loads(self._cache.read_bytes())

@@ -6,21 +6,19 @@ there is nothing; so it is kept beside these answers, and holds while the tree g
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from buildsys import __version__, code
 from buildsys.code.parse import Module, parse
 from buildsys.code.resolve import Parse, Tree
 from buildsys.code.slice import Reached, Slice, slice_of
 from buildsys.digest import Digest, digest_bytes, digest_of
+from buildsys.makers import maker
 from buildsys.state.disk import write_whole
 
 _ABSENT: Final = ""
@@ -77,7 +75,7 @@ class Slicer:
             kept = msgspec.msgpack.decode((self._cache / which).read_bytes(), type=Kept)
         except (OSError, msgspec.DecodeError):
             return None  # none yet, or what a kill cut short, or an earlier form: it is made anew
-        if kept.maker != maker() or any(answer(self._tree, *about) != said for *about, said in kept.asked):
+        if kept.maker != _maker() or any(answer(self._tree, *about) != said for *about, said in kept.asked):
             return None
         texts = {path: self._tree.read(path) or "" for path in kept.sources}
         names = frozenset(kept.external), frozenset(kept.preload), frozenset(kept.variables)
@@ -87,7 +85,7 @@ class Slicer:
         if self._cache is None or not self._cache.parent.parent.is_dir():
             return  # A project that was never built is left as it is.
         kept = Kept(
-            maker(),
+            _maker(),
             tuple(asking.asked),
             made.fingerprint,
             tuple(made.sources),
@@ -114,7 +112,7 @@ class Parsed:
         return self._known[text]
 
     def _loaded(self, path: str, text: str) -> Module:
-        file = self._folder / digest_of(maker(), text)
+        file = self._folder / digest_of(_maker(), text)
         try:
             return msgspec.msgpack.decode(file.read_bytes(), type=Module)
         except (OSError, msgspec.DecodeError):
@@ -164,9 +162,6 @@ def answer(tree: Tree, question: str, about: str) -> str:
     return digest_of(list(found)) if found else _ABSENT
 
 
-@cache
-def maker() -> Digest:
-    """What makes slices: this version of buildsys, as its files are, in this Python."""
-    folder = os.path.dirname(code.__file__)
-    stats = [os.stat(os.path.join(folder, name)) for name in sorted(os.listdir(folder)) if name.endswith(".py")]
-    return digest_of(__version__, sys.version, [[stat.st_mtime_ns, stat.st_size] for stat in stats])
+def _maker() -> Digest:
+    """What makes slices, and what is kept of them."""
+    return maker("code", "digest.py", "slicing.py")

@@ -18,7 +18,7 @@ LAYERS = [
     {"spec", "code"},
     {"plan"},
     {"state", "run"},
-    {"source_tree"},
+    {"makers", "source_tree"},
     {"project"},
     {"commands", "freezing", "proofreader", "slicing", "template"},
     {"sources"},

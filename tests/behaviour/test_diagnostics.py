@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -381,6 +382,15 @@ def test_only_texts_that_changed_are_looked_at_and_all_of_them_at_once(built: Sp
     built.remove(".buildsys/cache/diagnostics.json")
     built.build()
     assert asked == [2, 3]
+
+
+def test_what_another_version_found_is_looked_for_anew(built: Space, asked: list[int]) -> None:
+    built.write("scripts/more.py", "# said\n" + MORE)
+    built.build()
+    built.write("scripts/more.py", MORE)
+    with mock.patch.object(proofreader, "maker", return_value="another"):
+        built.build()
+    assert asked == [1, 3], "at all texts, though none is new"
 
 
 def test_reading_commands_write_nothing(built: Space, asked: list[int]) -> None:
