@@ -7,11 +7,37 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 
 from tests.fuzz.campaign import failure_of, play_all, smallest
 from tests.fuzz.case import Played, random_case
 
 _MOST_FAILURES = 20
+_TELL_EVERY_S = 30
+
+
+class Progress:
+    """How far many cases are, in a line every so often: a run of hours that says nothing may as well hang."""
+
+    def __init__(self, n_graphs: int, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._n_graphs = n_graphs
+        self._tell = tell
+        self._clock = clock
+        self._started = self._told = clock()
+
+    @property
+    def minutes(self) -> float:
+        return (self._clock() - self._started) / 60
+
+    def are_done(self, n_done: int, n_failed: int) -> None:
+        if self._clock() - self._told < _TELL_EVERY_S:
+            return
+        self._told = self._clock()
+        rate = n_done / self.minutes
+        left = (self._n_graphs - n_done) / rate if rate else 0
+        self._tell(
+            f"{n_done:,} of {self._n_graphs:,} graphs, {n_failed} failed, {rate:.0f} a minute, {left:.0f} minutes left"
+        )
 
 
 def main() -> int:
@@ -40,7 +66,7 @@ def play_one(seed: int) -> int:
 
 
 def play_many(seeds: range, processes: int) -> int:
-    started, played, failed = time.monotonic(), Played(), 0
+    progress, played, failed = Progress(len(seeds), lambda line: print(line, flush=True)), Played(), 0
     for tally in play_all(seeds, processes):
         played += tally.played
         failed += len(tally.failures)
@@ -49,8 +75,8 @@ def play_many(seeds: range, processes: int) -> int:
         if failed > _MOST_FAILURES:
             print("too many fail: the rest is not played")
             break
-    minutes = (time.monotonic() - started) / 60
-    print(f"graphs {seeds.start} to {seeds.stop - 1}: {failed} failed; {played} in {minutes:.1f} minutes")
+        progress.are_done(played.n_graphs + failed, failed)
+    print(f"graphs {seeds.start} to {seeds.stop - 1}: {failed} failed; {played} in {progress.minutes:.1f} minutes")
     return 1 if failed else 0
 
 
