@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from buildsys.errors import BuildError
-from buildsys.fingerprint import fingerprint, read, run, write
+from buildsys.fingerprint import fingerprint, read, write
+from buildsys.trial import run
 from tests.edits.case import Case, Side
 from tests.edits.forks import Forks
 
