@@ -29,6 +29,8 @@ _ACTING: Final = ("seed", "manual_seed", "set", "update", "register", "insert", 
 """How names of functions from outside begin that are called for what they do, also where their result is kept."""
 _GIVES: Final = {"getattr", "vars", "globals", "locals", "__import__", "open"}
 """Builtins that give something that is not known here, which may then be written into."""
+_NAMESPACES: Final = {"vars", "globals", "locals"}
+"""Those of them that give names."""
 
 
 class EffectsOf:
@@ -83,6 +85,8 @@ class EffectsOf:
             for meaning in self._resolver.meanings(path, chain, imports):
                 if isinstance(meaning, Symbol) and self._can_change(meaning, classes=True):
                     symbols |= self._aliases(meaning, set())
+                elif isinstance(meaning, Outside):
+                    outside |= not meaning.module and chain[0] in _NAMESPACES
         runs_ours = changes = False
         for chain in code.calls:
             for meaning in self._resolver.meanings(path, chain, imports):

@@ -190,6 +190,7 @@ class Reader:
         root: Any
         chain, root = _chain(node)
         self.attributes.update(chain if id(node) not in self._handed_on else (*chain[:-1], HANDED_ON))
+        self.attributes.update(filter(None, map(_unmangled, chain)))
         if "__dict__" in chain and not (chain[0] == "__dict__" and _last(root) == "self"):
             self.computed.add("attribute")
         if root.__class__ is not ast.Name:
@@ -345,6 +346,14 @@ class Reader:
         else:
             self._parts.append(f"{value.__class__.__name__} {value!r};")
 
+    def _joined(self, node: ast.JoinedStr) -> None:
+        """A text with an f in front in which nothing is filled in."""
+        texts = [one.value for one in node.values if isinstance(one, ast.Constant)]
+        if len(texts) == len(node.values):
+            self._constant(ast.Constant("".join(map(str, texts))))
+        else:
+            self._open(node, ("values",))
+
     def _text(self, value: str) -> None:
         for found in _FIELD.finditer(value) if "{" in value else ():
             self.attributes.update(found[1].split("."))
@@ -353,7 +362,7 @@ class Reader:
         if "-m" in value and (program := _PROGRAM.search(value)):
             self.texts.add(f"-m {program[1]}")
         if value.isidentifier():
-            self.attributes.add(value)
+            self.attributes.update((value, _unmangled(value) or value))
         elif _FILE.search(value):
             self.computed.add("file")
             self.texts.add(value)
@@ -497,6 +506,7 @@ _HANDLERS: Final[dict[type, Callable[[Reader, Any], None]]] = {
     ast.Subscript: Reader._subscript,
     ast.Call: Reader._call,
     ast.Constant: Reader._constant,
+    ast.JoinedStr: Reader._joined,
     ast.Expr: Reader._expression,
     ast.Pass: Reader._nothing,
     ast.AnnAssign: Reader._annotated,
@@ -530,6 +540,12 @@ def _chain(node: ast.Attribute) -> tuple[list[str], ast.expr]:
         value = value.value
     names.reverse()
     return names, value
+
+
+def _unmangled(name: str) -> str:
+    """A private name as it is written in its class, "" for what is none: __x for _C__x."""
+    at = name.find("__", 2) if name[:1] == "_" and name[:2] != "__" and not name.endswith("__") else -1
+    return name[at:] if at > 0 else ""
 
 
 def _last(node: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -336,6 +337,8 @@ class _Symbols:
         parts += [self._body(where.path, function, notes) for function in piece.functions]
         if any(_OWN_DOC in code.reads for code in self._codes(where)):
             parts += [self._resolver.source(where.path).module.doc, where.unit.code.docs]
+        if piece.kind == "class" and where.member is None:
+            parts.append(self._members(where))
         if self._order and piece.order:
             parts.append(piece.order)
         if self._text:
@@ -343,6 +346,18 @@ class _Symbols:
         if self._lines:
             parts.append(piece.line)
         return digest_of(*parts) if len(parts) > 1 or isinstance(parts[0], list) else piece.code.digest
+
+    def _members(self, where: Where) -> object:
+        """The names of a class's members that count, and the order of those where there is one."""
+        counted = [
+            member
+            for member in where.unit.members
+            if where in self._walk.by_names or where._replace(member=member) in self._walk.included
+        ]
+        n_of = Counter(member.code.binds for member in counted)
+        fixed = sorted(str(member.code.binds) for member in counted if member.kind == "def")
+        ordered = [one.code.binds for one in counted if one.kind != "def" or n_of[one.code.binds] > 1]
+        return [fixed, [list(names) for names in ordered]] if counted else None
 
     def _codes(self, where: Where) -> Iterator[Code]:
         """The code of a unit that runs."""

@@ -35,8 +35,8 @@ class Function(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False)
 
 
 class Unit(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False):
-    """One statement, equal to no other. code: what runs when it does: of a function its header, of a class its header
-    and the names of its members, which are units of their own.
+    """One statement, equal to no other. code: what runs when it does: of a function or class its header; the members
+    of a class are units of their own.
 
     name: what it binds, or the beginning of its text. line, end: its first and last, decorators included. plain: a
     class of which nothing but the header and what is asked for by name can matter, as far as its own text tells.
@@ -72,6 +72,7 @@ class _Parting:
 
     def __init__(self, tree: ast.Module) -> None:
         self._checks = any(_binds(node, "TYPE_CHECKING") for node in tree.body)  # So it may be true.
+        self._plain_object = not any(_may_bind(node, "object") for node in tree.body)
         self._n_of: Counter[str] = Counter()
 
     def units(self, body: Iterable[ast.stmt], scope: Scope) -> Iterator[Unit]:
@@ -122,19 +123,18 @@ class _Parting:
         head = Reader(scope)
         head.bind(node.name)
         head.decorate(node)
-        header = [*node.decorator_list, *node.bases, *node.keywords, *(getattr(node, "type_params", None) or ())]
+        written = [] if [_dotted(base) for base in node.bases] == [("object",)] and self._plain_object else node.bases
+        header = [*node.decorator_list, *written, *node.keywords, *(getattr(node, "type_params", None) or ())]
         code = head.read(header)
         members = tuple(self.units(node.body, class_scope(name)))
         names = [member.code.binds for member in members]
-        fixed = sorted(str(one.code.binds) for one in members if one.kind == "def")
-        ordered = [one.code.binds for one in members if one.kind != "def" or names.count(one.code.binds) > 1]
         doc = ast.get_docstring(node, clean=False)
         code = msgspec.structs.replace(
             code,
-            digest=digest_bytes(f"{node.name} {len(node.bases)} {code.digest} {fixed!r} {ordered!r}".encode()),
+            digest=digest_bytes(f"{node.name} {len(written)} {code.digest}".encode()),
             docs=digest_bytes(doc.encode("utf-8", "surrogatepass")) if doc else "",
         )
-        bases = [_dotted(base) for base in node.bases]
+        bases = [_dotted(base) for base in written]
         return Unit(
             "class",
             name,
@@ -198,6 +198,13 @@ def _binds(node: ast.stmt, name: str) -> bool:
     """A plain assignment binds the name."""
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
     return any(isinstance(target, ast.Name) and target.id == name for target in targets)
+
+
+def _may_bind(node: ast.stmt, name: str) -> bool:
+    """The same of any statement, as far as it shows; a star import may bind anything."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return any(alias.name in ("", name) for alias in aliases(node))
+    return _binds(node, name) or getattr(node, "name", "") == name
 
 
 def _is_idle(node: ast.stmt) -> bool:

@@ -25,6 +25,19 @@ _PLAIN_BASES: Final = frozenset(
     "float bytes bool complex".split()
 )
 """Bases from outside that call no method of ours but those with special names."""
+_COUNT_NAMES: Final = frozenset(("ABC", "ABCMeta", "Protocol"))
+"""Bases that mind which members a class has, whatever is done with them."""
+_ASKED_FOR: Final = frozenset(
+    "keys items values close read write readline readlines seek tell flush fileno isatty throw acquire release mode "
+    "encoding tolist shape dtype".split()
+)
+"""Names of methods that libraries ask for, of whatever object they are given."""
+
+
+_ASK_NOTES: Final = frozenset(("__annotations__", "get_annotations", "get_type_hints"))
+"""What gives the annotated names of a class."""
+_NAMESPACES: Final = frozenset(("__globals__", "f_globals", "func_globals"))
+"""Attributes that give all names of some module."""
 
 
 class Where(NamedTuple):
@@ -48,6 +61,7 @@ class Walk:
     any_attribute: also by computed names. listed:
     modules whose names something may go through. external: what is read from outside, as it is imported. variables: of
     the environment, as far as they show. effects: of the units that have some.
+    by_names: classes of which the names of all members count.
     stated: modules that an import statement names. probed: modules that are only looked for.
     """
 
@@ -70,6 +84,7 @@ class Walk:
         self.probed: set[str] = set()
         self.stated: set[str] = set()
         self.effects: dict[Where, Effects] = {}
+        self.by_names: set[Where] = set()
         self._named: set[Symbol] = set()
         self._waiting: list[Callable[[], None]] = []
         self._effects_on: dict[Symbol, list[Where]] = {}
@@ -79,7 +94,9 @@ class Walk:
         self._loose: set[str] = set()
         self._classes: list[Where] = []
         self._mains: set[str] = set()
+        self._namespaces_read = False
         self._judged: dict[Symbol, bool] = {}
+        self._minds_names: dict[Symbol, bool] = {}
 
     # ------------------------------------------------------------ roots
 
@@ -150,6 +167,8 @@ class Walk:
         if path in self.imported:
             return
         self.imported[path] = None
+        if self._namespaces_read:
+            self._waiting.append(partial(self.loose, path))
         for unit in self._units(path):
             where = Where(path, unit)
             if unit.kind == "main":
@@ -208,10 +227,20 @@ class Walk:
             self._imported_by_name(where)
             return
         self._code(where, piece.code, ())
+        if where.member:
+            self._siblings(where)
         for function in piece.functions:
             self._function(where, function)
         if piece.kind == "class" and where.member is None:
             self._class(where)
+
+    def _siblings(self, where: Where) -> None:
+        """What a statement of a class body reads that others of it bind."""
+        code = where.piece.code
+        read = {chain[0] for chain in (*code.reads, *code.calls, *code.writes, *code.stirs)}
+        for member in where.unit.members:
+            if member is not where.member and not read.isdisjoint(member.code.binds):
+                self._include(where._replace(member=member), where)
 
     def _imported_by_name(self, where: Where) -> None:
         for alias in where.unit.code.imports:
@@ -230,16 +259,18 @@ class Walk:
         """Its members, by name; those that something outside may call, all of them."""
         self._classes.append(where)
         open_base = not where.unit.plain or any(self._is_open(where.path, base) for base in where.unit.bases)
+        if any(self._counts_names(where.path, base) for base in where.unit.bases):
+            self.by_names.add(where)
         for member in where.unit.members:
             inner = Where(where.path, where.unit, member)
             names = member.code.binds
-            special = not names or any(name.startswith("__") and name.endswith("__") for name in names)
+            special = not names or any(_is_special(name) for name in names)
             acts = member.kind == "other" and (
                 member.code.acts or member.code.computed or member.code.writes or member.code.stirs
             )
             if open_base or special or acts or not member.inert or self.any_attribute:
                 self._include(inner, where)
-            for name in names:
+            for name in (*names, *(_ASK_NOTES if member.kind == "other" else ())):
                 self._wait_for(name, partial(self._include, inner, where))
         if "__subclasses__" in self.attributes:
             self._follow_subclasses()
@@ -255,6 +286,21 @@ class Walk:
                 units = self._resolver.source(meaning.path).bound.get(meaning.name, ())
                 self._judged[meaning] = any(self._may_call(meaning.path, unit) for unit in units)
             if isinstance(meaning, Symbol) and self._judged[meaning]:
+                return True
+        return False
+
+    def _counts_names(self, path: str, base: Chain) -> bool:
+        """Whether a base class, or what it derives from, minds which members there are."""
+        for meaning in self._resolver.meanings(path, base):
+            if isinstance(meaning, Outside) and base[-1] in _COUNT_NAMES:
+                return True
+            if isinstance(meaning, Symbol) and meaning not in self._minds_names:
+                self._minds_names[meaning] = False
+                units = self._resolver.source(meaning.path).bound.get(meaning.name, ())
+                self._minds_names[meaning] = any(
+                    self._counts_names(meaning.path, one) for unit in units for one in unit.bases
+                )
+            if isinstance(meaning, Symbol) and self._minds_names[meaning]:
                 return True
         return False
 
@@ -287,6 +333,8 @@ class Walk:
         for name in code.attributes:
             self._attribute(name)
         self.names.update(chain[0] for chain in code.reads)
+        for name in _ASK_NOTES.intersection(chain[0] for chain in code.reads):
+            self._attribute(name)
         for chain in code.reads:
             self._chain(where, chain, imports, observed=True)
         for chain in code.calls:
@@ -350,6 +398,10 @@ class Walk:
             reach()
         if name == "__subclasses__":
             self._waiting.append(self._follow_subclasses)
+        if name in _NAMESPACES:
+            self._namespaces_read = True
+            for path in list(self.imported):
+                self._waiting.append(partial(self.loose, path))
 
     def _text(self, where: Where, text: str) -> None:
         """A dotted name in a text, which may be looked up by it: as a chain that begins with a module."""
@@ -430,6 +482,11 @@ class Walk:
         if main:
             self.run(path, main=True)
         self.whole(path)
+
+
+def _is_special(name: str) -> bool:
+    """Something may look it up that does not show: the language itself, or a library."""
+    return (name.startswith("__") and name.endswith("__")) or name in _ASKED_FOR
 
 
 def bodies(function: Function) -> Iterator[tuple[str, Code]]:

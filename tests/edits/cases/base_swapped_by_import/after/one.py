@@ -1,0 +1,3 @@
+class Base:
+    def size(self):
+        return 1

@@ -1,0 +1,6 @@
+class Box:
+    def size(self):
+        return 3
+SIZE = Box().size
+def f():
+    return SIZE()

@@ -1,0 +1,8 @@
+import sys
+class Box:
+    if sys.version_info > (3,):
+        size = 3
+    else:
+        size = 2
+def f():
+    return Box.size

@@ -1,0 +1,6 @@
+class Box:
+    depth = 1
+    def size(self):
+        return 3 * self.depth
+def f():
+    return Box().size()

@@ -1,0 +1,7 @@
+from dataclasses import asdict, dataclass
+@dataclass
+class Point:
+    x: int = 0
+    y: int = 1
+def f():
+    return asdict(Point())

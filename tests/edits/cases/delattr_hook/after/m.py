@@ -1,0 +1,8 @@
+class Box:
+    n = 0
+    def __delattr__(self, name):
+        Box.n += 2
+def f():
+    box = Box()
+    del box.x
+    return Box.n

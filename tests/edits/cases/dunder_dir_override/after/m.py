@@ -1,0 +1,5 @@
+class Box:
+    def __dir__(self):
+        return ["x", "y"]
+def f():
+    return dir(Box())

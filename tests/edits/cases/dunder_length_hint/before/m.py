@@ -1,0 +1,6 @@
+import operator
+class Rows:
+    def __length_hint__(self):
+        return 5
+def f():
+    return operator.length_hint(Rows())

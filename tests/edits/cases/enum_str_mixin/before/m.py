@@ -1,0 +1,5 @@
+from enum import Enum
+class Color(Enum):
+    RED = "red"
+def f():
+    return Color.RED == "red"

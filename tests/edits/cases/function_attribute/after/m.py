@@ -1,0 +1,5 @@
+def g():
+    return g.limit
+g.limit = 4
+def f():
+    return g()

@@ -1,0 +1,7 @@
+def g():
+    return 1
+def h():
+    return 2
+g.__code__ = h.__code__
+def f():
+    return g()

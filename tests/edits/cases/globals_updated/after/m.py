@@ -1,0 +1,3 @@
+globals().update(LIMIT=2)
+def f():
+    return LIMIT

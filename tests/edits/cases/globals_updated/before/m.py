@@ -1,0 +1,3 @@
+globals().update(LIMIT=1)
+def f():
+    return LIMIT

@@ -1,0 +1,9 @@
+class Key:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+    def __hash__(self):
+        return hash(self.a)
+    def __eq__(self, other):
+        return self.a == other.a
+def f():
+    return len({Key(1, 1), Key(1, 2)})

@@ -1,0 +1,4 @@
+PLUGINS = {}
+class Plugin:
+    def __init_subclass__(cls):
+        PLUGINS[cls.__name__] = cls

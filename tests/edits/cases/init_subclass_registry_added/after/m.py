@@ -1,0 +1,4 @@
+import base
+import plugins
+def f():
+    return sorted(base.PLUGINS)

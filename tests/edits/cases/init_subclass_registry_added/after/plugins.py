@@ -1,0 +1,5 @@
+from base import Plugin
+class A(Plugin):
+    pass
+class B(Plugin):
+    pass

@@ -1,0 +1,2 @@
+from state import STATE
+STATE.mode = 'faster'

@@ -1,0 +1,3 @@
+class State:
+    mode = 'slow'
+STATE = State()

@@ -1,0 +1,4 @@
+import setup
+from state import STATE
+def f():
+    return STATE.mode

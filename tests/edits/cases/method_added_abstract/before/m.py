@@ -1,0 +1,9 @@
+from abc import ABC, abstractmethod
+class Base(ABC):
+    @abstractmethod
+    def size(self): ...
+class Box(Base):
+    def size(self):
+        return 3
+def f():
+    return Box().size()

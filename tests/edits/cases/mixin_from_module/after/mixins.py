@@ -1,0 +1,3 @@
+class Loud:
+    def say(self):
+        return 'HI'

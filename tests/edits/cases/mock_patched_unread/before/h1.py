@@ -1,0 +1,4 @@
+def limit():
+    return 1
+def twice():
+    return limit() * 2

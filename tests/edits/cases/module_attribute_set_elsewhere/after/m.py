@@ -1,0 +1,4 @@
+import config
+import setup
+def f():
+    return config.MODE

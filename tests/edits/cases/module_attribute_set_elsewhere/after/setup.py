@@ -1,0 +1,2 @@
+import config
+config.MODE = 'faster'

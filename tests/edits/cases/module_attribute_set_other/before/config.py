@@ -1,0 +1,2 @@
+MODE = 'slow'
+LEVEL = 1

@@ -1,0 +1,4 @@
+class Box(object):
+    size = 3
+def f():
+    return Box.size

@@ -1,0 +1,4 @@
+class Box:
+    size = 3
+def f():
+    return Box.size

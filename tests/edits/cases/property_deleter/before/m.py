@@ -1,0 +1,12 @@
+class Box:
+    n = 0
+    @property
+    def size(self):
+        return self.n
+    @size.deleter
+    def size(self):
+        self.n = 7
+def f():
+    box = Box()
+    del box.size
+    return box.size

@@ -1,0 +1,7 @@
+from typing import TypedDict
+class Row(TypedDict, total=False):
+    a: int
+    b: str
+    c: str
+def f():
+    return sorted(Row.__optional_keys__)

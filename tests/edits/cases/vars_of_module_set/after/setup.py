@@ -1,0 +1,2 @@
+import config
+vars(config)['MODE'] = 'faster'

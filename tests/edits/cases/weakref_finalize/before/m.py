@@ -1,0 +1,11 @@
+import weakref
+LOG = []
+class Box:
+    pass
+def gone(word):
+    LOG.append(word + "1")
+def f():
+    box = Box()
+    weakref.finalize(box, gone, "x")
+    del box
+    return LOG
