@@ -1,6 +1,6 @@
 """python -m tests.mutation                            # all packages: prints the figures
 python -m tests.mutation lark toolz --functions 400     # these, with so many functions mutated in each
-python -m tests.mutation --write                        # and keeps the figures in docs/fingerprints.md
+python -m tests.mutation --write                        # and keeps their figures in docs/fingerprints.md
 
 Exit code 1 where an edit went unseen, or the share of needless changes is too large.
 """
@@ -14,7 +14,7 @@ from functools import partial
 
 from tests.mutation.measure import Extent, Tally, measure
 from tests.mutation.packages import PACKAGES
-from tests.mutation.report import share, table, write
+from tests.mutation.report import figures, share, table, write
 
 _MOST_IN_ONE, _MOST_IN_ALL = 30, 15
 """Percent of mutations of functions that did not run that may change a traced fingerprint."""
@@ -26,19 +26,20 @@ def main() -> int:
     parser.add_argument("--functions", type=int, default=150, help="mutated in each package")
     parser.add_argument("--no-ops", type=int, default=30, help="files of each package that get edits that mean nothing")
     parser.add_argument("--tries", type=int, default=3, help="entries for each edit, that ran it and that did not")
+    parser.add_argument("--asked", type=int, default=5, help="entries of each of which the command is asked as well")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    extent = Extent(given.functions, given.no_ops, 0, given.tries, given.seed)
+    extent = Extent(given.functions, given.no_ops, 0, given.tries, given.seed, given.asked)
     chosen = [PACKAGES[name] for name in given.packages or PACKAGES]
     with ProcessPoolExecutor(given.processes) as pool:
         tallies = list(pool.map(partial(measure, extent=extent), chosen))
     for fault in faults(tallies):
         print(fault)
-    print(table(tallies))
+    print(table({tally.package: figures(tally) for tally in tallies}))
     if given.write:
-        write(tallies, "".join(f" {word}" for word in sys.argv[1:] if word != "--write"))
+        write(tallies, "".join(f" {word}" for word in sys.argv[1:] if word != "--write" and word not in PACKAGES))
     return 1 if faults(tallies) else 0
 
 

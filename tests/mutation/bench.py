@@ -12,6 +12,8 @@ import os
 import py_compile
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,6 +81,28 @@ class Bench:
             return {entry: one["gave"] for entry, one in self._run(entries).items()}
         finally:
             file.write_text(self.sources.texts[path])
+
+    @contextmanager
+    def asking(self, entry: str) -> Iterator[Callable[[str, str], bool]]:
+        """Says of a file and a text whether `buildsys fingerprint` gives another digest with it: of what the entry used
+        when it ran just now.
+        """
+        trace = Path(self._folder.name, "trace")
+        before = self._command(entry, "--run", "--trace", str(trace))
+
+        def ask(path: str, text: str) -> bool:
+            file = self.tree / path
+            try:
+                file.write_text(text)
+                return self._command(entry, "--trace", str(trace)) != before
+            finally:
+                file.write_text(self.sources.texts[path])
+
+        yield ask
+
+    def _command(self, entry: str, *options: str) -> str:
+        command = [sys.executable, "-m", "buildsys.cli", "fingerprint", str(self.tree), f"{_MODULE}:{entry}", *options]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     def prints(self, entry: str, tree: Sources | Edited, trace: Trace) -> dict[Level, str]:
         return {level: print_of(level, entry, tree, trace) for level in LEVELS}

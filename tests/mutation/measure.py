@@ -47,7 +47,8 @@ class Tally:
 
     n_executed: mutations of functions that ran; n_idle: of functions that did not, in modules that were imported.
     n_telling: those that changed the result. n_no_ops: edits that mean nothing; n_read: those not among them, since
-    names in the code that ran can see them. untraced: functions that ran and are not in the trace.
+    names in the code that ran can see them. untraced: functions that ran and are not in the trace. n_asked: mutations
+    of which the command was asked too; otherwise: those of which it says something else.
     """
 
     package: str
@@ -58,6 +59,8 @@ class Tally:
     n_telling: int = 0
     n_no_ops: int = 0
     n_read: int = 0
+    n_asked: int = 0
+    otherwise: list[str] = field(default_factory=list)
     untraced: list[str] = field(default_factory=list)
     seen: dict[Level, Seen] = field(default_factory=lambda: {level: Seen() for level in LEVELS})
 
@@ -68,17 +71,22 @@ class Tally:
             yield from (f"{level} and stale: {one}" for one in self.seen[level].stale)
         yield from (f"ran and left it: {one}" for one in self.seen["traced"].left)
         yield from (f"means nothing and changed it: {one}" for one in self.seen["traced"].over)
+        yield from (f"the command says otherwise: {one}" for one in self.otherwise)
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is tried. entries: of a package, 0 is all. tries: entries for each edit, that ran it and that didn't."""
+    """How much is tried. entries: of a package, 0 is all. tries: entries for each edit, that ran it and that didn't.
+
+    asked: entries of which the command is asked as well, after a mutation of what ran and one of what didn't.
+    """
 
     functions: int
     no_ops: int
     entries: int = 0
     tries: int = 3
     seed: int = 0
+    asked: int = 0
 
 
 def measure(package: Package, extent: Extent) -> Tally:
@@ -92,7 +100,8 @@ class _Measure:
         self._bench = bench
         self._extent = extent
         self._chance = random.Random(f"{bench.package.name} {extent.seed}")
-        self._runs = bench.runs(self._some(bench.package.entries(), extent.entries))
+        entries = bench.package.entries()
+        self._runs = bench.runs(self._some(entries, extent.entries or len(entries)))
         self._tally = Tally(bench.package.name, len(bench.sources.named), len(self._runs))
 
     def all(self) -> Tally:
@@ -106,6 +115,9 @@ class _Measure:
         for path in self._some(files, self._extent.no_ops):
             for edit in no_ops(sources.texts[path], self._chance):
                 self._mean_nothing(path, edit)
+        if self._extent.asked:
+            for entry in self._some(list(self._runs), self._extent.asked):
+                self._ask(entry)
         return self._tally
 
     def _functions(self) -> list[tuple[str, int]]:
@@ -147,6 +159,24 @@ class _Measure:
                     told = f"{self._tally.package}: {entry} with {path}, line {edit.line}: {edit.kind}"
                     self._tally.seen[level].over.append(told)
 
+    def _ask(self, entry: str) -> None:
+        """Does the command see what is seen here?"""
+        sources, ran = self._bench.sources, self._runs[entry]
+        known = [one for one in sources.named if one[0] != SCRIPT and one[0] in ran.trace.modules]
+        kinds = [[one for one in known if (sources.named[one] in ran.functions) == began] for began in (True, False)]
+        places = [one for kind in kinds for one in self._some(kind, 1)]
+        edits = {
+            one: mutations(sources.texts[one[0]], sources.places[one[0]][one[1]], 1, self._chance) for one in places
+        }
+        with self._bench.asking(entry) as ask:
+            for (path, line), found in edits.items():
+                for edit in found:
+                    self._tally.n_asked += 1
+                    here = dict(self._changed(entry, path, edit))["traced"]
+                    if ask(path, edit.text) != here:
+                        told = f"{self._tally.package}: {entry} with {sources.named[path, line]}, line {edit.line}"
+                        self._tally.otherwise.append(f"{told}: {edit.kind} {'changed' if here else 'left'} it")
+
     def _changed(self, entry: str, path: str, edit: Edit) -> list[tuple[Level, bool]]:
         ran = self._runs[entry]
         prints = self._bench.prints(entry, self._bench.sources.edited(path, edit.text), ran.trace)
@@ -157,4 +187,4 @@ class _Measure:
         return [entry for entry, ran in self._runs.items() if path in ran.trace.modules]
 
     def _some(self, of: list[_One], n: int) -> list[_One]:
-        return self._chance.sample(of, n) if 0 < n < len(of) else of
+        return self._chance.sample(of, n) if n < len(of) else of

@@ -21,6 +21,21 @@ def test_no_edit_that_matters_goes_unseen(package: str) -> None:
     assert tally.n_no_ops + tally.n_read > 0
 
 
+def test_the_command_says_what_is_seen_in_process() -> None:
+    tally = measure(PACKAGES["toolz"], Extent(functions=0, no_ops=1, entries=2, tries=1, asked=2))
+    assert tally.n_asked > 1
+    assert tally.otherwise == []
+
+
+def test_a_command_that_says_otherwise_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = iter(range(10**6))
+    monkeypatch.setattr(bench.Bench, "_command", lambda *_: str(next(texts)))
+    tally = measure(PACKAGES["toolz"], Extent(functions=0, no_ops=1, entries=1, tries=1, asked=1))
+    (told,) = tally.otherwise
+    assert told.endswith("left it")
+    assert list(tally.faults()) == [f"the command says otherwise: {told}"]
+
+
 def test_a_fingerprint_that_never_changes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "print_of", lambda *_: "same")
     tally = measure(PACKAGES["toolz"], _SMALL)
