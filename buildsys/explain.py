@@ -52,14 +52,16 @@ class Changed:
 class Basis:
     """The result that holds now. started: when its run began, in UTC. outputs: with their paths in the workspace.
 
-    checks: their names, which hold for the outputs where the action is up to date. alias: why the result holds under a
-    key that is not its own. discovered: what its run asked for that is not declared.
+    dropped: not all of them are there, and need not be. checks: their names, which hold for the outputs where the
+    action is up to date. alias: why the result holds under a key that is not its own. discovered: what its run asked
+    for that is not declared.
     """
 
     key: ActionKey
     run_id: int
     started: datetime.datetime | None
     outputs: tuple[Made, ...] = ()
+    dropped: bool = False
     checks: tuple[str, ...] = ()
     alias: Alias | None = None
     discovered: tuple[Discovered, ...] = ()
@@ -110,7 +112,9 @@ class Explainer:
             raise BuildError(f"there is no {target}", facts=[("shards", shards)], exit_code=NO_SUCH_TARGET)
         held = [self._past.newest[one.action] for one in found if one.action in self._past.newest]
         inputs = self._past.inputs([result.key for result in held])
-        discovered = self._past.discovered([result.evidence for result in held if result.evidence])
+        evidence = self._past.evidence([result.evidence for result in held if result.evidence])
+        sets = self._past.discovered([one.discovered for one in evidence.values() if one.discovered])
+        discovered = {digest: sets.get(one.discovered, ()) for digest, one in evidence.items()}
         return [self._explained(one, inputs, discovered) for one in found]
 
     def _explained(
@@ -139,7 +143,7 @@ class Explainer:
             keyed.key if keyed else "",
             _as_planned(planned, changes),
             tuple(self._causes(planned)),
-            self._basis(result, discovered.get(result.evidence, ())) if result else None,
+            self._basis(action, result, discovered.get(result.evidence, ())) if result else None,
         )
 
     def _prepared(self, planned: Planned) -> Prepared | None:
@@ -226,13 +230,14 @@ class Explainer:
         needs = self._surveyor.needs(planned.action)
         return any(self._surveyor.planned[need].fate in ("run", "maybe") for need in needs)
 
-    def _basis(self, result: Result, discovered: Sequence[Discovered]) -> Basis:
+    def _basis(self, action: ActionId, result: Result, discovered: Sequence[Discovered]) -> Basis:
         return Basis(
             key=result.key,
             run_id=result.run_id,
             started=self._started(result.run_id),
             outputs=result.outputs,
-            checks=tuple(check.name for check in self._surveyor.graph.rules[result.action.rule].checks),
+            dropped=action in self._surveyor.keyed and self._surveyor.keyed[action].dropped,
+            checks=tuple(check.name for check in self._surveyor.graph.rules[action.rule].checks),
             alias=result.alias,
             discovered=tuple(discovered),
         )

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, Discovered, Made, Part, Result, Rule, RuleName, Shard
+from buildsys.model import ActionId, ActionKey, Discovered, Evidence, Made, Part, Result, Rule, RuleName, Shard
 from buildsys.state.files import Row
 from buildsys.state.manifest import Manifest, short_key
 from buildsys.state.recording import Measured
@@ -65,6 +65,14 @@ class Past:
         if self._made is not None:
             self._made.add(short_key(key))
 
+    def evidence(self, digests: Sequence[Digest]) -> Mapping[Digest, Evidence]:
+        """What results rest on beside their keys."""
+        return self._ask(lambda manifest: manifest.evidence(digests)) if digests else {}
+
+    def discovered(self, digests: Sequence[Digest]) -> Mapping[Digest, Sequence[Discovered]]:
+        """The discovered inputs of each set."""
+        return self._ask(lambda manifest: manifest.discovered(digests)) if digests else {}
+
     @cached_property
     def places(self) -> Mapping[str, set[Digest]]:
         """Every path at which earlier builds published an output, and the digests that it had there."""
@@ -111,10 +119,6 @@ class Past:
         """When a run began, in UTC."""
         return self._ask(lambda manifest: manifest.started(run_id))
 
-    def discovered(self, evidence: Sequence[Digest]) -> Mapping[Digest, Sequence[Discovered]]:
-        """What runs asked for that is not declared, by the digest of their evidence."""
-        return self._ask(lambda manifest: _discovered(manifest, evidence)) if evidence else {}
-
     def shards_made(self, context: Digest) -> set[Shard]:
         """The shards of which something was ever made under a context, by whichever rule and profile."""
         return self._ask(lambda manifest: manifest.shards_made(context))
@@ -134,9 +138,3 @@ class Past:
     def inputs(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, tuple[Part, ...]]:
         """The inputs that each key held, one part a file."""
         return self._ask(lambda manifest: manifest.inputs(keys)) if keys else {}
-
-
-def _discovered(manifest: Manifest, evidence: Sequence[Digest]) -> Mapping[Digest, Sequence[Discovered]]:
-    known = manifest.evidence(evidence)
-    found = manifest.discovered(list({one.discovered for one in known.values()}))
-    return {digest: found.get(one.discovered, ()) for digest, one in known.items()}

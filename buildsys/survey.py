@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from buildsys.assess import Assessment, Assessor, Keyed, Served
+from buildsys.assess import Assessment, Assessor, Served
 from buildsys.diagnostics import Diagnosis
 from buildsys.digest import Digest
 from buildsys.ephemeral import ASKED_FOR, Ephemeral, budget_exceeded
@@ -129,7 +129,7 @@ class Surveyor:
         with project.excerpts():
             self._shared = Shared(project, self.assessor, wanted, past)
         self.ephemeral = Ephemeral(graph, self.files, past)
-        self.keyed: dict[ActionId, Keyed] = {}
+        self.keyed: dict[ActionId, Assessment] = {}
         self._held = {action.rule for action in past.newest}
         self._made: dict[Digest, set[Shard]] = {}
         self._resting: set[ActionId] = set()

@@ -19,6 +19,7 @@ from buildsys.cli.output import print_json
 from buildsys.explain import Basis, Changed, Explained, explain
 from buildsys.model import Discovered, Part
 from buildsys.phrases import counted, listed
+from buildsys.survey import Planned
 from buildsys.terminal import Line, Span, Style, show
 
 _MOST_OF_DIFF: Final = 40
@@ -67,8 +68,9 @@ def why_lines(explained: Sequence[Explained], *, full: bool = False) -> list[Lin
     groups = alike((each.planned for each in explained), by=lambda planned: _told(of_action[planned.action]))
     lines: list[Line] = []
     for group in groups:
-        first = of_action[group.first.action]
-        lines += [_head(group, len(explained)), *_reasons(first, full=full)]
+        causes = {cause.action: cause for one in group.actions for cause in of_action[one.action].causes}
+        lines += [_head(group, len(explained)), *_reasons(of_action[group.first.action], full=full)]
+        lines += _causes(causes.values(), full=full)
     if len(explained) == 1 and (full or explained[0].planned.fate == "reuse"):
         lines += _compared(explained[0], full=full)
     return lines
@@ -84,22 +86,28 @@ def _head(group: Alike, n_of_rule: int) -> Line:
     words, _, style = WORDS[planned.fate]
     if len(group.actions) > 1:
         words = words.replace("is ", "are ")
-    reason = "" if planned.reason == "up to date" else f": {planned.reason}"
-    return [Span(f"{group.name(n_of_rule)} ", "bold"), Span(words, style), Span(reason)]
+    reason = planned.reason.removeprefix("up to date").removeprefix("; ")
+    return [Span(f"{group.name(n_of_rule)} ", "bold"), Span(words, style), Span(f": {reason}" if reason else "")]
 
 
 # ---------------------------------------------------------------- what changed
 
 
 def _reasons(one: Explained, *, full: bool) -> Iterator[Line]:
-    """Each difference, where the head does not say it, with all that is known of it; then what it waits for."""
-    if one.changes and one.planned.fate == "reuse":
+    """Each difference, where the head does not say it, with all that is known of it."""
+    holds = one.planned.fate == "reuse"
+    if one.changes and holds:
         yield [Span("  changed since, and its result holds all the same:")]
     for change in one.changes:
         if change.line != one.planned.reason:
             yield [Span(f"  {change.line}")]
-        yield from _details(change, full=full)
-    groups = alike(one.causes, by=lambda planned: planned.reason)
+        if full or not holds:
+            yield from _details(change, full=full)
+
+
+def _causes(causes: Iterable[Planned], *, full: bool) -> Iterator[Line]:
+    """What an action waits for."""
+    groups = alike(causes, by=lambda planned: planned.reason)
     for group in groups[: None if full else _MOST_CAUSES]:
         words, _, style = WORDS[group.first.fate]
         yield [Span(f"  before it, {group.name(0)} "), Span(words, style), Span(f": {group.first.reason}")]
@@ -154,7 +162,7 @@ def _compared(one: Explained, *, full: bool) -> Iterator[Line]:
     if one.basis:
         rows += [("discovered", text) for text in discovered_texts(one.basis.discovered, full=full)]
     if one.basis and is_equal:
-        rows += _place_rows(one.basis, is_dropped=one.planned.reason != "up to date", full=full)
+        rows += _place_rows(one.basis, full=full)
     width = max((len(group) for group, _ in rows), default=0)
     yield from ([Span(f"  {group:<{width}}  ", "dim"), Span(text)] for group, text in rows)
     if rows and not full:
@@ -186,12 +194,12 @@ def _part_rows(parts: Iterable[Part], *, full: bool) -> Iterator[tuple[str, str]
         yield from ((group, text) for text in _part_texts(group, found, full=full))
 
 
-def _place_rows(basis: Basis, *, is_dropped: bool, full: bool) -> Iterator[tuple[str, str]]:
+def _place_rows(basis: Basis, *, full: bool) -> Iterator[tuple[str, str]]:
     """The outputs as they were found, and the checks that hold for them."""
     artifacts = [made.artifact for made in basis.outputs]
     most = len(artifacts) if full else 4
     texts = (f"{artifact.path} {_short(artifact.digest, full)}" for artifact in artifacts)
-    yield "dropped" if is_dropped else "in place", listed(texts, most)
+    yield "dropped" if basis.dropped else "in place", listed(texts, most)
     if basis.checks:
         yield "checks", f"{', '.join(basis.checks)}: passed"
 

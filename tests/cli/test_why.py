@@ -249,6 +249,21 @@ def test_what_waits_tells_what_it_waits_for(why, texts):
     ]
 
 
+def test_actions_that_wait_are_told_together_with_all_that_they_wait_for(why, texts):
+    rules = texts / "rules/texts.toml"
+    rules.write_text(
+        rules.read_text()
+        + '[rule.copied]\neach = { shard = "@marked[*]" }\nshell = "cp {inputs.marked} {outputs.copied}"\n'
+        'inputs = { marked = "@marked" }\noutputs = { copied = "build/{profile}/copied/{shard}.txt" }\n'
+    )
+    assert run_in(texts, "build", LOUD="yes").returncode == 0
+    edit(texts, "scripts/signs.py", 'f"({mark})"', 'f"[{mark}]"')
+    assert why("copied") == [
+        "copied (2 actions) may run: inputs: marked, unless equal",
+        "  before it, marked[one], marked[two] will run: its code changed: sign (scripts/signs.py:1)",
+    ]
+
+
 def test_an_action_that_is_up_to_date_tells_what_was_compared(why, texts):
     head, made, compared, *rows, hint = why("marked[one]")
     assert (head, hint) == ("marked[one] is up to date", "  each of them: --full")
