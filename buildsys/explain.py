@@ -13,7 +13,7 @@ from functools import cache
 
 from buildsys.assess import input_parts
 from buildsys.code.difference import unified
-from buildsys.code.slice import Reached, Slice
+from buildsys.code.slice import Reached, Slice, is_order
 from buildsys.digest import Digest
 from buildsys.errors import NO_SUCH_TARGET, BuildError
 from buildsys.model import ActionId, ActionKey, Alias, Discovered, Made, Part, Result, Rule, RuleName, Service
@@ -255,13 +255,16 @@ def _with_texts(
     change: Changed, path: str, symbol: Reached | None, before: str | None, lines: Sequence[tuple[int, str]]
 ) -> Changed:
     """The change of a symbol with what it looked like and what it looks like now. symbol: None for one that is gone."""
+    old, new = [] if before is None else before.split("\n"), [text for _, text in lines]
     is_known = (before is not None or change.old is None) and (lines or symbol is None)
+    if is_order(change.name) and sorted(old) != sorted(new):
+        is_known = False  # The statements themselves changed, and are told.
     return replace(
         change,
         via=symbol.via if symbol else (),
         before=before,
-        after="\n".join(text for _, text in lines) if lines else None,
-        diff=tuple(unified(path, [] if before is None else before.split("\n"), lines)) if is_known else (),
+        after="\n".join(new) if lines else None,
+        diff=tuple(unified(path, old, lines)) if is_known else (),
     )
 
 

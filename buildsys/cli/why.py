@@ -141,11 +141,12 @@ def _diff(change: Changed, *, full: bool) -> Iterator[Line]:
     yield from ([Span(f"    {line}", _STYLES.get(line[0], ""))] for line in lines)
     if left := len(change.diff) - len(lines):
         yield [Span(f"    … {counted(left, 'more line')}; all of it: --full", "dim")]
-    if not change.diff and change.old and change.new:
-        if change.before is not None and change.before == change.after:
-            yield [Span("    its text is the same, but another part of it counts", "dim")]
-        elif change.after is not None:
+    if not change.diff and change.old and change.new and change.after is not None:
+        if change.before is None:
             yield [Span("    what it looked like before was not kept", "dim")]
+        elif change.before == change.after:
+            told = "its text is the same; what counts of it is not: docstrings, annotations, lines or names around it"
+            yield [Span(f"    {told}", "dim")]
 
 
 # ---------------------------------------------------------------- what was compared

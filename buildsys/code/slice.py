@@ -48,6 +48,7 @@ _READS_CODE: Final = {
 """What sees the bodies of functions that do not run; so does `__code__`, unless a part of it is named."""
 _READS_CLOSURES: Final = {"__closure__", "co_freevars", "co_cellvars", HANDED_ON}
 _LONGEST_WAY: Final = 100
+_ORDER_OF: Final = "order of "
 _DEF: Final = re.compile(r"\s*(async\s+)?def\b")
 
 
@@ -179,6 +180,11 @@ def _walk_used(script: str, function: str, resolver: Resolver, trace: Trace, gat
     return walk, gone
 
 
+def is_order(name: str) -> bool:
+    """Whether a symbol is the order of statements that are symbols themselves."""
+    return name.rpartition(":")[2].startswith(_ORDER_OF)
+
+
 def merge(slices: Sequence[Slice]) -> Slice:
     """The slice of several scripts together."""
     if len(slices) == 1:
@@ -291,7 +297,7 @@ class _Symbols:
             yield Reached("", f"whether there is {name}", digest_of(found))
         for path in self._walk.listed:
             names = [unit.code.binds for unit in self._resolver.source(path).module.units]
-            yield Reached(path, "order of names", digest_of([list(some) for some in names if some]))
+            yield Reached(path, f"{_ORDER_OF}names", digest_of([list(some) for some in names if some]))
 
     def _pieces(self, path: str) -> Iterator[Unit]:
         for unit in self._resolver.source(path).module.units:
@@ -392,7 +398,12 @@ class _Symbols:
             known = [
                 where for where in units if where in binders or any(chain[0] == name for chain in _reads(where.unit))
             ]
-            yield Reached(path, f"order of {name}", digest_of([digests[where] for where in known]), known[0].unit.line)
+            lines = tuple(
+                (unit.line, unit.line if unit.members or unit.functions else unit.end) for _, unit, _ in known
+            )
+            yield Reached(
+                path, f"{_ORDER_OF}{name}", digest_of([digests[where] for where in known]), lines[0][0], lines
+            )
 
     def _changed(self, where: Where) -> Collection[Symbol]:
         effects = self._walk.effects.get(where)
@@ -404,7 +415,7 @@ class _Symbols:
         order = [path for path in self._walk.imported if path in acting]
         if len(order) > 1:
             folder = f"{self._resolver.folder}/"
-            yield Reached(order[0], "order of imports", digest_of([path.removeprefix(folder) for path in order]))
+            yield Reached(order[0], f"{_ORDER_OF}imports", digest_of([path.removeprefix(folder) for path in order]))
 
     def _acts_out(self, where: Where) -> bool:
         effects = self._walk.effects[where]

@@ -150,11 +150,32 @@ def test_a_symbol_that_is_new_is_told_with_all_of_it_and_one_that_is_gone_too(wh
     ]
     start = told.index("  its code is gone: sign (scripts/signs.py)")
     assert told[start + 1 : start + 4] == [
-        "    @@ scripts/signs.py:1 @@",
+        "    @@ scripts/signs.py @@",
         "    -def sign(mark):",
         '    -    return f"({mark})"',
     ]
     assert "  its code is gone: END (scripts/texts.py)" in told
+
+
+def test_of_an_order_it_tells_what_changed_places_and_of_docstrings_that_they_count(why, texts):
+    edit(texts, "scripts/texts.py", 'END = "."\n', 'END = ["."]\nEND.append("!")\nEND.append("?")\n')
+    edit(texts, "scripts/texts.py", "sign(mark) + END", "sign(mark) + str(END)")
+    assert run_in(texts, "build", LOUD="yes").returncode == 0
+    edit(texts, "scripts/texts.py", 'END.append("!")\nEND.append("?")\n', 'END.append("?")\nEND.append("!")\n')
+    assert why("marked") == [
+        "marked (2 actions) will run: its code changed: order of END (scripts/texts.py:7)",
+        "    @@ scripts/texts.py:8 @@",
+        '     END = ["."]',
+        '    +END.append("?")',
+        '     END.append("!")',
+        '    -END.append("?")',
+    ]
+    edit(texts, "scripts/texts.py", "str(END)", "str(END) + mark.__doc__")
+    told = why("marked")
+    assert (
+        "    its text is the same; what counts of it is not"
+        in told[told.index("  its code changed: mark (scripts/texts.py:12)") + 1]
+    )
 
 
 @pytest.mark.parametrize(

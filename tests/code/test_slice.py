@@ -180,7 +180,8 @@ def test_the_text_of_a_symbol_is_of_its_lines_of_all_statements_that_bind_it() -
         "g": [(4, "@deco"), (5, "def g(): return N")],
         "N": [(6, "N = 1"), (8, "N = ("), (9, "  3)")],
     }
-    assert [found.text(one) for one in found.symbols if one.name == "order of N"] == [[]]
+    order = [(6, "N = 1"), (8, "N = ("), (9, "  3)")]
+    assert [found.text(one) for one in found.symbols if one.name == "order of N"] == [order]
 
 
 def test_the_text_of_a_class_leaves_the_bodies_of_its_methods_to_them() -> None:
