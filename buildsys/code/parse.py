@@ -81,7 +81,7 @@ def _module(path: str, text: str) -> Module:
         raise Broken(str(error), place=Place(path), exit_code=FAILED) from None
     except (RecursionError, MemoryError):
         raise Broken("nested too deeply for Python", place=Place(path), exit_code=FAILED) from None
-    units = units_of(tree)
+    units = units_of(tree, text)
     at_import = [code for unit in units for code in _at_import(unit)]
     later = [code for unit in units for function in _functions(unit) for code in _bodies(function)]
     computed = frozenset(name for code in (*at_import, *later) for name in code.computed)

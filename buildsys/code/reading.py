@@ -67,7 +67,6 @@ _NAMES_AT: Final = {
 }
 HANDED_ON: Final = "%code"
 """In the attributes of a piece: it makes a function of the code of another, and uses of that what it closes over."""
-_NO_ARGUMENT: Final = slice(0, 0)
 _IMPORTERS: Final = {"import_module", "__import__"}
 _IMPORTING: Final = frozenset(
     "import_module __import__ run_module run_path iter_modules walk_packages locate resolve_name import_string".split()
@@ -77,6 +76,7 @@ _PROBES: Final = frozenset(("find_spec", "find_loader", "get_loader"))
 _ABOUT: Final = frozenset(("version", "distribution", "metadata", "requires", "files", "get_distribution"))
 """What asks whether a module is there, and what asks about a distribution."""
 _NAMESPACE: Final = {"globals", "locals", "eval", "exec", "compile"}
+_TELLING: Final = _ELSEWHERE | _IMPORTING | _NAMESPACE | {"sys", "addsitedir", "__path__"}
 _LOOKS_ONLY: Final = frozenset(
     "get keys values items copy index count format join split rsplit splitlines strip lstrip rstrip lower upper title "
     "startswith endswith replace encode decode partition rpartition find rfind union intersection difference issubset "
@@ -127,52 +127,52 @@ class Reader:
         if self._notes:
             aside = Reader(self.scope)
             notes, note_reads = aside.read(self._notes).digest, aside.reads
+        sets: tuple[set[Any], ...] = (self.reads, self.writes, self.stirs, self.calls, self.acts, self.attributes)
+        named = [tuple(sorted(names)) if names else () for names in (*sets, self.texts, self.computed, note_reads)]
+        reads, writes, stirs, calls, acts, attributes, texts, computed, noted = named
+        imports, binds = tuple(self.imports), tuple(self.binds)
         return Code(
-            digest,
-            docs,
-            notes,
-            tuple(sorted(self.reads)),
-            tuple(sorted(self.writes)),
-            tuple(sorted(self.stirs)),
-            tuple(sorted(self.calls)),
-            tuple(sorted(self.acts)),
-            tuple(sorted(self.attributes)),
-            tuple(sorted(self.texts)),
-            tuple(self.imports),
-            tuple(self.binds),
-            tuple(sorted(self.computed)),
-            tuple(sorted(note_reads)),
+            digest, docs, notes, reads, writes, stirs, calls, acts, attributes, texts, imports, binds, computed, noted
         )
 
     def _walk(self, nodes: list[ast.AST]) -> None:
-        stack, parts = self._stack, self._parts
+        stack, add, handler_of = self._stack, self._parts.append, _HANDLERS.get
         stack += reversed(nodes)
         while stack:
             node = stack.pop()
             kind = node.__class__
             if kind is str:
-                parts.append(node)
+                add(node)
+            elif (handle := handler_of(kind)) is not None:
+                handle(self, node)
             elif kind is list:
-                parts.append("[")
+                add("[")
                 stack.append("]")
                 stack += node[::-1]
-            elif (handle := _HANDLERS.get(kind)) is not None:
-                handle(self, node)
             elif isinstance(node, ast.AST):
                 self._open(node, fields_of(kind))
             elif kind is Scope:
                 self.scope = node
             else:
-                parts.append(f"{node!r};")
+                add(f"{node!r};")
 
     def _open(self, node: ast.AST, fields: tuple[str, ...]) -> None:
         """Its name, and what is in it to be read next."""
+        if not fields:
+            self._parts.append(f"{node.__class__.__name__}()")
+            return
         self._parts.append(f"{node.__class__.__name__}(")
         stack = self._stack
         stack.append(")")
         for name in reversed(fields):
             value = getattr(node, name, None)
-            stack.append(f"{value!r};" if value.__class__ is str else value)
+            kind = value.__class__
+            if kind is list:
+                stack.append("]")
+                stack += value[::-1]
+                stack.append("[")
+            else:
+                stack.append(f"{value!r};" if kind is str or value is None else value)
 
     # ------------------------------------------------------------ names
 
@@ -301,8 +301,8 @@ class Reader:
             self.texts.add(f"={said}")
         elif plain and name in ("vars", "dir") and not node.args:
             self.computed.add("namespace")
-        elif (plain and name in ("vars", "dir")) or not all(
-            map(_is_text, node.args[_NAMES_AT.get(name, _NO_ARGUMENT)])
+        elif (plain and name in ("vars", "dir")) or (
+            name in _NAMES_AT and not all(map(_is_text, node.args[_NAMES_AT[name]]))
         ):
             self.computed.add("attribute")
 
@@ -315,6 +315,10 @@ class Reader:
 
     def _look_for_means(self) -> None:
         """Note what is done by names that tell of it wherever they stand."""
+        for alias in self.imports:
+            self.computed |= means_of(alias)
+        if _TELLING.isdisjoint(self.attributes.union(*self.reads, *self.writes, *self.stirs, *self.calls)):
+            return
         named = {name for chain in (*self.reads, *self.writes, *self.stirs) for name in chain}
         named |= self.attributes
         chains = self.reads | self.calls
@@ -332,8 +336,6 @@ class Reader:
             self.computed.add("path")
         if "modules" in of_sys:
             self.computed.add("namespace")
-        for alias in self.imports:
-            self.computed |= means_of(alias)
 
     def _constant(self, node: ast.Constant) -> None:
         value: Any = node.value

@@ -63,14 +63,17 @@ def class_scope(name: str) -> Scope:
     return Scope(frozenset(), False, f"{name}.", True)
 
 
-def body_scope(node: Function, name: str, outer: Scope) -> Scope:
-    """The scope of a function's body. Names that it imports are kept: they are resolved where they are read."""
-    bound, declared, imported = _bound(node.body)
+def body_scope(node: Function, name: str, outer: Scope, *, walrus: bool = True) -> Scope:
+    """The scope of a function's body. Names that it imports are kept: they are resolved where they are read.
+
+    walrus: expressions in it may bind names.
+    """
+    bound, declared, imported = _bound(node.body, walrus=walrus)
     local = outer.local.union(parameters(node.args), bound)
     return Scope(frozenset(local - declared - imported), bool(declared), f"{name.partition('#')[0]}.")
 
 
-def _bound(body: list[ast.stmt]) -> tuple[set[str], set[str], set[str]]:
+def _bound(body: list[ast.stmt], *, walrus: bool) -> tuple[set[str], set[str], set[str]]:
     """Names that a function's body binds, those that it declares global, and those that it imports."""
     bound: set[str] = set()
     declared: set[str] = set()
@@ -96,20 +99,31 @@ def _bound(body: list[ast.stmt]) -> tuple[set[str], set[str], set[str]]:
             # Only what `:=` binds in it is the function's.
             bound.update(
                 inner.target.id
-                for inner in ast.walk(node)
+                for inner in (ast.walk(node) if walrus else ())
                 if inner.__class__ is ast.NamedExpr and isinstance(inner.target, ast.Name)
             )
         else:
             name = getattr(node, "name", None) or getattr(node, "rest", None)
             if name.__class__ is str:  # `except ... as name`, and what a pattern captures
                 bound.add(name)
-            for field in fields_of(kind):
+            for field in fields_of(kind) if walrus else _binding_fields_of(kind):
                 value = getattr(node, field, None)
                 if value.__class__ is list or isinstance(value, ast.AST):
                     waiting.append(value)
     return bound, declared, imported
 
 
+def _binding_fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The parts of a node in which names may be bound, unless `:=` does."""
+    if kind not in _BINDING_FIELDS:
+        binding = {*_BLOCKS, *_TARGETS, *({"value"} if kind is ast.Starred else ())}
+        _BINDING_FIELDS[kind] = tuple(name for name in fields_of(kind) if name in binding)
+    return _BINDING_FIELDS[kind]
+
+
+_BINDING_FIELDS: Final[dict[type, tuple[str, ...]]] = {}
+_BLOCKS: Final = ("body", "handlers", "orelse", "finalbody", "items", "cases")
+_TARGETS: Final = ("name", "target", "targets", "optional_vars", "elts", "pattern", "patterns", "kwd_patterns")
 _LEAVES: Final = {ast.Constant, ast.Lambda, ast.Pass, ast.Break, ast.Continue, ast.Nonlocal}
 _COMPREHENSIONS: Final = {ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp}
 

@@ -62,18 +62,19 @@ _SHOWN: Final = 40
 _OF_THE_CLASS: Final = ("super", "__class__")
 
 
-def units_of(tree: ast.Module) -> tuple[Unit, ...]:
+def units_of(tree: ast.Module, text: str) -> tuple[Unit, ...]:
     """All units in the order in which they run."""
-    return tuple(_Parting(tree).units(tree.body, MODULE))
+    return tuple(_Parting(tree, walrus=":=" in text).units(tree.body, MODULE))
 
 
 class _Parting:
     """Takes one module apart. Numbers the functions of one name as they come."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, *, walrus: bool) -> None:
         self._checks = any(_binds(node, "TYPE_CHECKING") for node in tree.body)  # So it may be true.
         self._plain_object = not any(_may_bind(node, "object") for node in tree.body)
         self._n_of: Counter[str] = Counter()
+        self._walrus = walrus
 
     def units(self, body: Iterable[ast.stmt], scope: Scope) -> Iterator[Unit]:
         for node in (run for one in body for run in ([one] if self._checks else _run(one))):
@@ -154,7 +155,7 @@ class _Parting:
         for name, node, outer in reader.definitions:
             self._n_of[name] += 1
             numbered = f"{name}#{self._n_of[name]}" if self._n_of[name] > 1 else name
-            inner = Reader(body_scope(node, name, outer))
+            inner = Reader(body_scope(node, name, outer, walrus=self._walrus))
             body = inner.read(node.body)
             if imports:
                 body = msgspec.structs.replace(body, imports=(*body.imports, *imports))
