@@ -7,6 +7,7 @@ they are written, whatever they mean; those that a function binds for itself are
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import re
 from collections.abc import Callable, Iterable
@@ -59,6 +60,7 @@ ROAMING: Final = frozenset(("path", "file", "elsewhere"))
 _ELSEWHERE: Final = frozenset(("spec_from_file_location", "SourceFileLoader", "load_source", "run_path"))
 _PLACES: Final = frozenset(("path", "meta_path", "path_hooks"))
 _FIELD: Final = re.compile(r"\{\w*\.([A-Za-z_][\w.]*)")
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _FILE: Final = re.compile(r"\.py(?!\w)")
 _PROGRAM: Final = re.compile(r"(?:^|\s)-m\s+([A-Za-z_][\w.]*)")
 _NAMES_AT: Final = {
@@ -72,6 +74,8 @@ _IMPORTING: Final = frozenset(
     "import_module __import__ run_module run_path iter_modules walk_packages locate resolve_name import_string".split()
 )
 _LOADERS: Final = _IMPORTING - _IMPORTERS
+_ALL_INSTALLED: Final = frozenset(("entry_points", "iter_entry_points", "packages_distributions"))
+"""What asks about all distributions."""
 _PROBES: Final = frozenset(("find_spec", "find_loader", "get_loader"))
 _ABOUT: Final = frozenset(("version", "distribution", "metadata", "requires", "files", "get_distribution"))
 """What asks whether a module is there, and what asks about a distribution."""
@@ -211,11 +215,23 @@ class Reader:
                 self.reads.add(found)
 
     def _sequence(self, node: ast.List | ast.Tuple) -> None:
-        """Words of a command may say which module is run."""
-        for option, module in itertools.pairwise(node.elts):
-            if isinstance(option, ast.Constant) and option.value == "-m" and _is_text(module):
-                self.texts.add(f"-m {module.value}")  # type: ignore[attr-defined]
+        """Words of a command may say which module is run, or what code."""
+        for option, said in itertools.pairwise(node.elts):
+            if isinstance(option, ast.Constant) and isinstance(said, ast.Constant) and isinstance(said.value, str):
+                if option.value == "-m":
+                    self.texts.add(f"-m {said.value}")
+                elif option.value == "-c":
+                    self._code_of_child(said.value)
         self._open(node, fields_of(node.__class__))
+
+    def _code_of_child(self, text: str) -> None:
+        """What another interpreter is given to run: the modules that it imports, and all names in it."""
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+            tree = ast.parse(text)
+            for node in ast.walk(tree):
+                if isinstance(node, (ast.Import, ast.ImportFrom)):
+                    self.imports += [Alias("", alias.module, "*module") for alias in aliases(node) if not alias.level]
+            self.attributes.update(_WORD.findall(text))
 
     def _subscript(self, node: ast.Subscript) -> None:
         written = node.ctx.__class__ is not ast.Load
@@ -299,6 +315,8 @@ class Reader:
             self.texts.add(f"?{said}")
         elif said and name in _ABOUT:
             self.texts.add(f"={said}")
+        elif name in _ALL_INSTALLED:
+            self.texts.add("=*")
         elif plain and name in ("vars", "dir") and not node.args:
             self.computed.add("namespace")
         elif (plain and name in ("vars", "dir")) or (

@@ -13,6 +13,7 @@ import opcode
 import os
 import posix
 import posixpath
+import re
 import shlex
 import stat as modes
 import sys
@@ -38,6 +39,9 @@ _SURELY = ()
 """In place of what was there before: no stat is equal to it."""
 _MOST_WORDS = 100
 _MOST_COMMANDS = 100
+_LONGEST_WORD = 10_000
+_PIECE = re.compile(r"[\s=:,;|&<>()'\"]+")
+"""What parts the words of a shell, and files from what is said beside them in one word."""
 _MOST_FOREIGN_ASKS = 20
 """Who asks for a variable is looked up so often: it takes ten times as long as to ask."""
 _MOST_QUICK = 100_000
@@ -117,7 +121,7 @@ class Touches:
                 "os.execve": lambda args, options: self._started(_given(args, options, 1, "argv")),
                 "os.posix_spawn": lambda args, options: self._started(_given(args, options, 1, "argv")),
                 "os.posix_spawnp": lambda args, options: self._started(_given(args, options, 1, "argv")),
-                "_posixsubprocess.fork_exec": lambda args, _: self._started(args[0]),
+                "_posixsubprocess.fork_exec": lambda args, _: self._started(args[0], args[4]),
             }
         )
 
@@ -179,6 +183,15 @@ class Touches:
         known = bool(full) and (name is None or self._touch("file", full, name))
         if known and path.__class__ is str and dir_fd is None and len(self._read) < _MOST_QUICK:
             self._read.add(path)
+
+    def connects(self, database: Any, *, as_uri: bool) -> None:
+        """sqlite3 opens a file by itself."""
+        if isinstance(database, (str, bytes, os.PathLike)):
+            path = os.fsdecode(database)
+            if as_uri and path.startswith("file:"):
+                path = path[5:].partition("?")[0]
+            if path not in ("", ":memory:"):
+                self._opens_with(path, os.O_RDWR | os.O_CREAT)
 
     def _lists(self, args: Args, options: Options) -> None:
         path = _given(args, options, 0, "path", ".")
@@ -372,12 +385,22 @@ class Touches:
 
     # ------------------------------------------------------------ what runs elsewhere
 
-    def _started(self, words: Any) -> None:
+    def _started(self, words: Any, folder: Any = None) -> None:
         if isinstance(words, (str, bytes)):
             words = [words]
         said = [os.fsdecode(word) for word in words or ()]
         if said and not (said[-1].startswith(_TRACKER) or os.path.basename(said[0]) in _OF_THE_MACHINE):
             self._find(("command", *said))
+            self._named_to_child(said, "." if folder is None else os.fsdecode(folder))
+
+    def _named_to_child(self, words: list[str], folder: str) -> None:
+        """Files that the words of a command name: whoever runs may read them. Scripts count by what they do."""
+        pieces = [piece for word in words[1:] if len(word) < _LONGEST_WORD for piece in _PIECE.split(word)]
+        for piece in dict.fromkeys(pieces):
+            full, name = self._counted(os.path.join(folder, piece)) if piece and "\0" not in piece else ("", None)
+            found = None if name is None or piece.endswith(".py") else stat_of(full)
+            if name is not None and found and modes.S_ISREG(found[4]):
+                self._touch("file", full, name, found)
 
     def _failed(self, error: BaseException) -> None:
         self.problem(f"an error of the trace: {type(error).__name__}: {error}")

@@ -56,7 +56,7 @@ class Tracer:
     @property
     def after_import(self) -> dict[str, Callable[[ModuleType], None]]:
         """What is to be done with modules once they are imported."""
-        return {"torch": self._watch_torch}
+        return {"torch": self._watch_torch, "sqlite3": self._watch_sqlite}
 
     def fresh(self) -> None:
         """Another action begins."""
@@ -120,6 +120,17 @@ class Tracer:
         """
         torch.compile = self._letting_go(torch.compile, "torch.compile", lambda _: True)
         torch.jit.script = self._letting_go(torch.jit.script, "torch.jit", self._is_ours)
+
+    def _watch_sqlite(self, sqlite3: Any) -> None:
+        connect, hear = sqlite3.connect, self.hooks.hear
+
+        @functools.wraps(connect)
+        def connecting(*args: Any, **options: Any) -> Any:
+            database = args[0] if args else options.get("database")
+            hear(functools.partial(self.touches.connects, as_uri=bool(options.get("uri"))), database)
+            return connect(*args, **options)
+
+        sqlite3.connect = sqlite3.dbapi2.connect = connecting
 
     def _letting_go(
         self, compiling: Callable[..., Any], problem: str, concerns: Callable[[object], bool]

@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 from buildsys.state.requirements import Requirement, canonical, required
 
 ABSENT: Final = "not installed"
+ALL: Final = "*"
+"""Stands for every name, where code asks for all that is installed."""
 _UNSAID: Final = "without a version"
 
 
@@ -56,7 +58,9 @@ class Distributions:
         """
         found: dict[str, str] = {}
         for name in sorted(names):
-            if name not in self._by_top:
+            if name == ALL:
+                found.update(_version(one) for one in self.all if not one.places)
+            elif name not in self._by_top:
                 found[name] = ABSENT
             found.update(_version(one) for one in self._by_top.get(name, ()) if not one.places)
         return found

@@ -134,6 +134,30 @@ def test_a_file_whose_size_our_code_asks_for_counts_by_its_content(
     assert (("file", "data/a.txt") in found) == MEASURED[code]
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import subprocess; subprocess.run(['true', 'data/a.txt'])",
+        "import subprocess; subprocess.run('true --in=a.txt | true', shell=True, cwd='data')",
+        "import sqlite3; sqlite3.connect('data/a.txt')",
+        "import sqlite3; sqlite3.connect('file:data/a.txt?mode=ro', uri=True)",
+    ],
+)
+def test_files_that_others_are_told_to_read_count(space: Space, data: Path, python: str, code: str) -> None:
+    assert ("file", "data/a.txt") in paths(traced(space, code, python))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import subprocess; subprocess.run(['true', 'scripts/a.py', 'data', 'none.txt', '-x', ''])",
+        "import sqlite3; sqlite3.connect(':memory:'), sqlite3.connect('new.db')",
+    ],
+)
+def test_what_is_no_data_for_others_does_not(space: Space, data: Path, python: str, code: str) -> None:
+    assert not [path for kind, path in paths(traced(space, code, python)) if kind == "file" and path[0] != "/"]
+
+
 def test_entries_of_a_folder_are_what_they_ever_were(space: Space, data: Path, python: str) -> None:
     body = """
 with os.scandir("data") as found:

@@ -1,0 +1,3 @@
+import os
+def f():
+    return open(os.path.expanduser("~/rc")).read()

@@ -1,0 +1,3 @@
+import os
+def f():
+    return "{ZZ_MODE}".format_map(os.environ)

@@ -1,0 +1,4 @@
+import os
+DEFAULTS = {"ZZ_MODE": "x"}
+def f():
+    return {**DEFAULTS, **os.environ}["ZZ_MODE"]

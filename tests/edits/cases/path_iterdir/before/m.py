@@ -1,0 +1,3 @@
+from pathlib import Path
+def f():
+    return sorted(path.name for path in Path(__file__).with_name("data").iterdir())

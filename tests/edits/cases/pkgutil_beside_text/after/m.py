@@ -1,0 +1,4 @@
+import pkgutil
+import plugins
+def f():
+    return [found.name for found in pkgutil.iter_modules(plugins.__path__)]

@@ -1,0 +1,6 @@
+try:
+    import tdep
+except ImportError:
+    tdep = None
+def f():
+    return tdep is None

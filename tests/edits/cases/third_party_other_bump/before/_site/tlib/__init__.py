@@ -1,0 +1,3 @@
+import tdep
+def g():
+    return tdep.h()

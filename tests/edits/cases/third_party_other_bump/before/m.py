@@ -1,0 +1,3 @@
+import tlib
+def f():
+    return tlib.g()

@@ -1,0 +1,3 @@
+import tdep
+def f():
+    return tdep.h()
