@@ -169,7 +169,7 @@ class Reader:
         stack = self._stack
         stack.append(")")
         for name in reversed(fields):
-            value = getattr(node, name, None)
+            value: Any = getattr(node, name, None)
             kind = value.__class__
             if kind is list:
                 stack.append("]")
