@@ -126,13 +126,12 @@ def lay_out(root: Path, n_modules: int, n_lines: int) -> None:
     (root / "rules/bench.toml").write_text(RULE)
 
 
-def measure(n_modules: int, n_lines: int, n_rounds: int) -> list[Tool]:
-    """All cases, one after another in each round, so that they build on one another and share what the machine does."""
+def measure(n_modules: int, n_lines: int, n_rounds: int, measured: Sequence[Case]) -> list[Tool]:
+    """The cases, one after another in each round, so that they build on one another and share what the machine does."""
     root = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
         lay_out(root, n_modules, n_lines)
         keep_bytecode(root)
-        measured = cases()
         for _ in range(n_rounds + 1):
             for case in measured:
                 case.before(root)
@@ -161,7 +160,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    measured = measure(given.modules, given.lines, given.rounds)
+    measured = measure(given.modules, given.lines, given.rounds, cases())
     text = f"{table(given.modules, given.lines, measured)}\n{machine()}\n"
     print(text)
     if given.write:
