@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -84,7 +85,7 @@ def fingerprint(root: Path, module: str, function: str, kept: Kept | None = None
     versions = _versions(root, (used or code).external, cache)
     asked = kept.asked if kept else [("variable", name) for name in sorted(code.variables)]
     variables: dict[str, str | None] = {name: os.environ[name] for name in os.environ if name not in _OF_THE_CALL}
-    discovered = _answered(root, looks, asked, variables)
+    discovered = _answered(looks, asked, variables, cache)
     if kept and kept.trace.unseen:
         parts.append(variables)
     digest = digest_of(*parts, versions, [list(one) for one in discovered])
@@ -92,17 +93,26 @@ def fingerprint(root: Path, module: str, function: str, kept: Kept | None = None
 
 
 def _answered(
-    root: Path, looks: Looks, asked: Sequence[tuple[str, str]], variables: Mapping[str, str | None]
+    looks: Looks, asked: Sequence[tuple[str, str]], variables: Mapping[str, str | None], cache: Path | None
 ) -> tuple[Discovered, ...]:
     """What was asked for, with what the answer is now."""
     if not asked:
         return ()
+    with _clock(cache) as clock:
+        answers = Discoveries(Files(looks.root, {}, looks, clock), looks, lambda path: False, all_variables=variables)
+        return tuple(Discovered(kind, name, answers.value_now(kind, name)) for kind, name in asked)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _clock(cache: Path | None) -> Iterator[Path]:
+    """Where the clock of the file system can be read: the project's `.buildsys`, else a folder that goes again."""
+    if cache and os.access(cache.parent, os.W_OK):
+        yield cache.parent
+        return
     import tempfile  # loads what is needed for nothing else
 
-    with tempfile.TemporaryDirectory() as clock:
-        files = Files(root, {}, looks, Path(clock))
-        answers = Discoveries(files, looks, lambda path: False, all_variables=variables)
-        return tuple(Discovered(kind, name, answers.value_now(kind, name)) for kind, name in asked)  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 def write(kept: Kept, file: Path) -> None:
