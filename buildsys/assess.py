@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from buildsys.counting import Asked, Counted, Counting
 from buildsys.digest import Digest, digest_of
 from buildsys.errors import BuildError
 from buildsys.model import (
     NO_SHARD,
     ActionId,
-    ActionKey,
     Decision,
+    Discovered,
+    Evidence,
     Made,
     Output,
     Part,
@@ -24,15 +26,18 @@ from buildsys.model import (
     RuleName,
     Service,
     Shard,
+    digest_of_discovered,
     natural_key,
 )
 from buildsys.past import Past
 from buildsys.plan.decide import Where, decide, differences
 from buildsys.plan.key import Given, action_key
 from buildsys.prepare import Prepared, Preparer, ServiceHalf, service_key
+from buildsys.project import PASSED_ON
 from buildsys.run.checks import check_key
 from buildsys.spec.graph import FromFile, FromRule, Graph, Source
 from buildsys.spec.pattern import fill
+from buildsys.state.discoveries import Discoveries
 from buildsys.state.files import Files, Seen
 from buildsys.state.store import Store
 
@@ -68,14 +73,11 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Keyed:
+class Keyed(Asked):
     """An action with its inputs as they are now, the services that it needs, and its key."""
 
-    action: ActionId
-    prepared: Prepared
     inputs: tuple[Bound, ...]
     services: tuple[Served, ...]
-    key: ActionKey
 
     @property
     def reads(self) -> tuple[Bound, ...]:
@@ -87,22 +89,35 @@ class Keyed:
 class Assessment(Keyed):
     """What is to be done for it.
 
-    result: what its key made before; its artifacts have the paths of this workspace. changes: how the key differs from
-    the one that holds now, where it was never made. unchecked: the names of the checks that are not known to hold.
-    failed: those of them that were asked, and failed. dropped: the result holds, but its ephemeral outputs are not all
-    in place.
+    result: what was made before and counts; its artifacts have the paths of this workspace. narrowed: what it counts
+    by, where it was made under another key. changes: how the key differs from the one that holds now, where nothing
+    counts. unchecked: the names of the checks that are not known to hold. failed: those of them that were asked, and
+    failed. dropped: the result holds, but its ephemeral outputs are not all in place.
     """
 
     result: Result | None
     decision: Decision
+    narrowed: Evidence | None = None
     changes: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     dropped: bool = False
 
+    def counted(self, discovered: Sequence[Discovered] = ()) -> Digest:
+        """What its outputs count by where they are ephemeral: made anew, they are what they were made as at first.
+
+        discovered: its discovered inputs, where they are made for the first time.
+        """
+        if self.result:
+            return self.result.counted
+        return digest_of(self.key, digest_of_discovered(discovered)) if discovered else Digest(self.key)
+
 
 class Assessor:
-    """Assesses actions in the order in which they become ready. `settle` tells it what an action's outputs are."""
+    """Assesses actions in the order in which they become ready. `settle` tells it what an action's outputs are.
+
+    counting: which earlier results count. answers: what is discovered, as it is now.
+    """
 
     def __init__(self, graph: Graph, preparer: Preparer, files: Files, store: Store, past: Past) -> None:
         self.graph = graph
@@ -110,30 +125,41 @@ class Assessor:
         self._files = files
         self._store = store
         self._past = past
-        self._made: dict[ActionId, tuple[ActionKey, tuple[Made, ...]]] = {}
+        passed_on = {name: preparer.environ.get(name) for name in PASSED_ON}
+        about = files, preparer.looks, self._is_no_name, preparer.environ
+        self.answers = Discoveries(*about, passed_on, only=True)
+        self.counting = Counting(preparer, past, self.answers)
+        self._made: dict[ActionId, tuple[Digest, tuple[Made, ...]]] = {}
         self._of_rule: dict[RuleName, dict[ActionId, None]] = {}
         self._served: dict[str, Served] = {}
         self._prepared: dict[RuleName, Prepared] = {}
-        self._changed: dict[tuple[Digest, Digest], list[str]] = {}
+        self._changed: dict[tuple[Digest, Digest, Digest], list[str]] = {}
 
-    def settle(self, action: ActionId, key: ActionKey, outputs: tuple[Made, ...]) -> None:
-        """The key and the outputs of an action, for those that need them; once more where they were made anew."""
-        self._made[action] = key, outputs
+    def settle(self, action: ActionId, counted: Digest, outputs: tuple[Made, ...]) -> None:
+        """The outputs of an action, and what they count by where they are ephemeral, for those that need them.
+
+        Once more where they were made anew.
+        """
+        self._made[action] = counted, outputs
         self._of_rule.setdefault(action.rule, {})[action] = None
 
-    def key_of(self, action: ActionId) -> ActionKey | None:
-        """The key of an action that is settled, else None."""
+    def counted(self, action: ActionId) -> Digest | None:
+        """What the outputs of an action that is settled count by, else None."""
         return self._made[action][0] if action in self._made else None
 
     def assess(self, actions: Sequence[ActionId]) -> list[Assessment | BuildError]:
         """One answer an action, in order; an error where its inputs can't be had. All are looked up together."""
         keyed = [self._keyed(action) for action in actions]
-        unknown = [one.key for one in keyed if isinstance(one, Keyed) and not self._holds(one)]
-        found = self._past.find(unknown)
-        new = [one for one in keyed if isinstance(one, Keyed) and one.key not in found and not self._holds(one)]
-        changes = self.changes(new)
+        known = [one for one in keyed if isinstance(one, Keyed)]
+        found = self.counting.find(known)
+        changes = self.changes([one for one in known if one.action not in found])
         return self._checked(
-            [one if isinstance(one, BuildError) else self._decided(one, found, changes) for one in keyed]
+            [
+                one
+                if isinstance(one, BuildError)
+                else self._decided(one, found.get(one.action), changes.get(one.action, ()))
+                for one in keyed
+            ]
         )
 
     def _checked(self, assessed: Sequence[Assessment | BuildError]) -> list[Assessment | BuildError]:
@@ -163,16 +189,18 @@ class Assessor:
             if old := before.get(one.action):
                 lines = self.rule_changes(old, one.prepared)
                 lines = [*lines, *differences(inputs.get(old.key, ()), input_parts(one.inputs))]
+                lines += [_discovered_line(moved) for moved in self.counting.changed(old)]
                 found[one.action] = lines or ["how its inputs and outputs are handed to it changed"]
         return found
 
     def rule_changes(self, before: Result, prepared: Prepared) -> list[str]:
-        """How the half of the key that all actions of the rule share differs from an earlier one."""
-        pair = before.context, prepared.context
-        if pair not in self._changed:
+        """How the half of the key that all actions of the rule share differs from an earlier one, where it matters."""
+        which = before.context, prepared.context, before.evidence
+        if which not in self._changed:
             same = before.context == prepared.context
-            self._changed[pair] = [] if same else differences(self._past.context(before.context), prepared.parts)
-        return self._changed[pair]
+            parts = prepared.parts if same else self._past.context(before.context)
+            self._changed[which] = self.counting.code_changes(before, prepared, parts)
+        return self._changed[which]
 
     def _keyed(self, action: ActionId) -> Keyed | BuildError:
         try:
@@ -181,9 +209,10 @@ class Assessor:
         except BuildError as error:
             return error
         names = [self.output_path(action, output.name, NO_SHARD).rpartition("/")[2] for output in self._plain(action)]
-        key = action_key(prepared.hasher, [(one.name, one.given) for one in inputs], names)
+        given = [(one.name, one.given) for one in inputs]
+        key, rest = action_key(prepared.hasher, given, names), Digest(action_key(prepared.rest, given, names))
         services = tuple(self.served(service) for service in self.graph.services_of(prepared.rule))
-        return Keyed(action, prepared, inputs, services, key)
+        return Keyed(action, prepared, key, rest, inputs, services)
 
     def _plain(self, action: ActionId) -> list[Output]:
         """The outputs whose file names the code of this action sees, sorted by role; an origin sees folders."""
@@ -236,7 +265,7 @@ class Assessor:
         return Given(
             name=source.name,
             file=made.artifact.file,
-            digest=Digest(self._made[maker][0]) if lent else made.artifact.digest,
+            digest=self._made[maker][0] if lent else made.artifact.digest,
             path=made.artifact.path,
             maker=maker,
             artifact=made.artifact,
@@ -279,32 +308,38 @@ class Assessor:
         given = tuple(Given(source.name, _name(one.path), one.digest, one.path, many=source.many) for one in seen)
         return Bound(source.name, source.many, given, tuple(seen))
 
-    def _holds(self, one: Keyed) -> bool:
-        return one.action in self._past.newest and self._past.newest[one.action].key == one.key
-
-    def _decided(
-        self, one: Keyed, found: Mapping[ActionKey, Sequence[Result]], changes: Mapping[ActionId, list[str]]
-    ) -> Assessment:
-        result = self._past.newest[one.action] if self._holds(one) else next(iter(found.get(one.key, ())), None)
-        different = tuple(changes.get(one.action, ()))
-        if result is None:
-            where: Where = "nowhere"
-            decision = decide(None, where, different)
-        else:
-            result = self.placed(result, one.action)
-            where = self.where(one.prepared.rule, result.outputs)
-            decision = decide(result, where, (), holds=self._holds(one))
+    def _decided(self, one: Keyed, counted: Counted | None, changes: Sequence[str]) -> Assessment:
+        result = self.placed(counted.result, one.action) if counted else None
+        where = self.where(one.prepared.rule, result.outputs) if result else "nowhere"
+        holds = counted is not None and self._is_newest(one.action, counted.result)
+        narrowed = counted.evidence if counted else None
+        decision = decide(result, where, changes, holds=holds, narrowed=narrowed is not None)
         return Assessment(
             action=one.action,
             prepared=one.prepared,
+            key=one.key,
+            rest=one.rest,
             inputs=one.inputs,
             services=one.services,
-            key=one.key,
             result=result,
             decision=decision,
-            changes=different,
+            narrowed=narrowed,
+            changes=tuple(changes),
             dropped=where == "dropped",
         )
+
+    def _is_newest(self, action: ActionId, result: Result) -> bool:
+        held = self._past.newest.get(action)
+        return held is not None and (held.key, held.evidence) == (result.key, result.evidence)
+
+    def _is_no_name(self, path: str) -> bool:
+        """What builds put there is no part of what a folder holds."""
+        return self.graph.is_made(path) or self.graph.leads_to_outputs(path)
+
+
+def _discovered_line(one: Discovered) -> str:
+    what = {"file": "file", "folder": "folder", "exists": "path", "variable": "variable"}[one.kind]
+    return f"{what} {one.name} changed, which its last run read undeclared"
 
 
 def _with_unchecked(one: Assessment, unchecked: Mapping[str, bool]) -> Assessment:

@@ -16,15 +16,16 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
 from buildsys.assess import Assessment, Assessor
-from buildsys.deliver import Delivered
+from buildsys.deliver import Delivered, alias_rows
 from buildsys.diagnostics import Diagnosis
+from buildsys.digest import Digest
+from buildsys.discover import Disclosure
 from buildsys.ephemeral import ASKED_FOR, Ephemeral
-from buildsys.errors import FAILED, BuildError
-from buildsys.execute import Executed
+from buildsys.errors import BuildError
+from buildsys.execute import Executed, moved_twice
 from buildsys.model import (
     ActionFinished,
     ActionId,
-    ActionKey,
     ActionStarted,
     BuildFinished,
     BuildStarted,
@@ -56,7 +57,7 @@ from buildsys.state.manifest import Manifest
 from buildsys.state.recorder import Recorder
 from buildsys.state.rows import ActionRow, FileRow, PricesRow, ServiceRow
 from buildsys.state.store import Store
-from buildsys.supply import Supply
+from buildsys.supply import Supply, outputs_gone
 from buildsys.survey import room_needed
 from buildsys.tidy import obsolete, paths_kept, tidy
 from buildsys.workshop import Workshop
@@ -88,13 +89,13 @@ def build(project: Project, options: Options, emit: Callable[[Event], None]) -> 
         with ExitStack() as stack:
             one = Build(project, graph, wanted, options, emit, stack)
             finished = one.run()
-        if finished.outcome == "done" and not options.force:
+        if finished.outcome == "done" and not options.force and one.is_settled:
             draft.write(Request(options.targets, project.variation), one.n_actions)
     return finished
 
 
 class Build:
-    """One build. `run` may be called once."""
+    """One build. `run` may be called once. is_settled: what its runs discovered is still as they found it."""
 
     def __init__(
         self,
@@ -137,6 +138,8 @@ class Build:
         if unknown := self._unknown_target():
             raise unknown
         self._workshop: Workshop | None = None
+        self.is_settled = True
+        self._disclosure = Disclosure(self._past, self._assessor.counting)
         self._outcomes: dict[ActionId, Outcome] = {}
         self._available: set[ActionId] = set()
         self._paths: set[str] = set()
@@ -178,8 +181,7 @@ class Build:
         if unknown:
             with self._project.excerpts():
                 raise unknown
-        run_id = self._workshop.run_id if self._workshop else 0
-        finished = BuildFinished(run_id, outcome, time.monotonic() - started, Counter(self._outcomes.values()))
+        finished = BuildFinished(self._run_id, outcome, time.monotonic() - started, Counter(self._outcomes.values()))
         self._emit(finished)
         return finished
 
@@ -225,7 +227,7 @@ class Build:
             if not self._stopping:
                 self._without_room.add(assessment.action)
                 error = self._supply.no_room(assessment).render()
-                self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
+                self._settle(assessment.action, "failed", assessment.decision.reason, error, of=assessment)
         for assessment in self._supply.awake():
             self._reuse(assessment)
         self._advance()
@@ -296,8 +298,8 @@ class Build:
         if not lacking:
             return False
         if gone := next((maker for maker in lacking if maker in self._outcomes), None):
-            error = _gone(gone, assessment.action).render()
-            self._settle(assessment.action, "failed", assessment.decision.reason, error, key=assessment.key)
+            error = outputs_gone(gone, assessment.action).render()
+            self._settle(assessment.action, "failed", assessment.decision.reason, error, of=assessment)
             return True
         self._supply.wait(assessment, lacking)
         for maker in lacking:
@@ -346,21 +348,33 @@ class Build:
         if not executed.outputs:
             workshop.delivery.record_requests(assessment, executed)
         if executed.outputs:
+            executed = self._observed(assessment, executed)
             self._n_busy += 1
-            self._past.learn(assessment.key)
+            self._past.learn(assessment.key, assessment.rest)
             workshop.delivery.deliver_new(assessment, executed, self._when_delivered(assessment, "ran", executed))
             if not (assessment.prepared.rule.checks or assessment.prepared.rule.ephemeral):
-                self._make_available(action, assessment.key, executed.outputs)
+                self._make_available(action, assessment.counted(executed.discovery.inputs), executed.outputs)
         elif executed.moved and action not in self._again:
             self._again.add(action)
             self._emit(Notice("info", f"{executed.moved} changed while {action} ran: it runs again"))
             self._assessor.look_again(assessment.prepared.rule)
             self._take_up([action, *self._starts.behind(action, assessment.key)])
         elif executed.cancelled:
-            self._settle(action, "cancelled", reason, key=assessment.key, executed=executed)
+            self._settle(action, "cancelled", reason, of=assessment, executed=executed)
         else:
-            error = executed.error or _moved_twice(executed.moved).render()
-            self._settle(action, "failed", reason, error, key=assessment.key, executed=executed)
+            error = executed.error or moved_twice(executed.moved).render()
+            self._settle(action, "failed", reason, error, of=assessment, executed=executed)
+
+    def _observed(self, assessment: Assessment, executed: Executed) -> Executed:
+        """With what is to be recorded of the run; what its rule should declare is told, once."""
+        if executed.trace is None:
+            return executed
+        found = executed.discovery
+        observed = self._assessor.counting.observed(assessment.prepared, executed.trace, found.inputs)
+        for text in self._disclosure.news(assessment.action.rule, found.undeclared):
+            self._emit(Notice("warning", text))
+        self.is_settled &= found.is_settled
+        return replace(executed, observed=observed)
 
     def _take(self, assessment: Assessment) -> None:
         """Reuse or restore. What is in place, holds already and has passed its checks costs nothing more."""
@@ -370,6 +384,8 @@ class Build:
         unmeasured = self._past.unmeasured(assessment.prepared.rule, outputs)
         reuse = assessment.decision.do == "reuse"
         if reuse and checked and not unmeasured and self._is_in_order(assessment):
+            if assessment.narrowed:
+                self._recorder.record(alias_rows(self._graph.profile, assessment, self._run_id))
             self._reuse(assessment)
             return
         then = self._when_delivered(assessment, "reused" if reuse else "restored", Executed())
@@ -390,9 +406,9 @@ class Build:
         action, outputs = assessment.action, assessment.result.outputs
         if assessment.dropped and action not in self._available:
             self._supply.rest(assessment)
-            self._make_available(action, assessment.key, outputs)
+            self._make_available(action, assessment.counted(), outputs)
         else:
-            self._settle(action, "reused", assessment.decision.reason, key=assessment.key, outputs=outputs)
+            self._settle(action, "reused", assessment.decision.reason, of=assessment, outputs=outputs)
 
     def _when_delivered(
         self, assessment: Assessment, outcome: Outcome, executed: Executed
@@ -406,22 +422,23 @@ class Build:
             self._emit(Notice("warning", f"the store lost outputs of {action}: it runs again"))
             self._start(replace(assessment, decision=Decision("run", "the store lost its outputs")))
         elif got.cancelled:
-            self._settle(action, "cancelled", reason, key=assessment.key, executed=executed)
+            self._settle(action, "cancelled", reason, of=assessment, executed=executed)
         elif got.error:
-            self._settle(action, "failed", reason, got.error, key=assessment.key, executed=executed)
+            self._settle(action, "failed", reason, got.error, of=assessment, executed=executed)
         elif assessment.dropped and outcome == "reused":
             self._reuse(assessment)
         else:
             if assessment.prepared.rule.ephemeral:
-                self._supply.placed(assessment, got.outputs, self._open_workshop().run_id)
-            self._settle(action, outcome, reason, key=assessment.key, executed=executed, outputs=got.outputs)
+                counted = assessment.counted(executed.discovery.inputs)
+                self._supply.placed(assessment, got.outputs, self._open_workshop().run_id, counted)
+            self._settle(action, outcome, reason, of=assessment, executed=executed, outputs=got.outputs)
 
     # ------------------------------------------------------------ the two transitions
 
-    def _make_available(self, action: ActionId, key: ActionKey, outputs: tuple[Made, ...]) -> None:
+    def _make_available(self, action: ActionId, counted: Digest, outputs: tuple[Made, ...]) -> None:
         """Its outputs are in the store, and are recorded before what is made from them: others may read them."""
         self._available.add(action)
-        self._assessor.settle(action, key, outputs)
+        self._assessor.settle(action, counted, outputs)
         shards = None
         if self._graph.rules[action.rule].is_origin:
             shards = shards_of(outputs)
@@ -434,12 +451,13 @@ class Build:
         reason: str,
         error: str = "",
         *,
-        key: ActionKey | None = None,
+        of: Assessment | None = None,
         executed: Executed | None = None,
         outputs: tuple[Made, ...] = (),
     ) -> None:
-        """An action is done with: every way to end one passes here."""
+        """An action is done with: every way to end one passes here. of: how it was assessed, if it was."""
         done = executed or Executed()
+        key = of.key if of else None
         self._outcomes[action] = outcome
         if outcome != "reused":
             self._open_workshop()
@@ -455,12 +473,12 @@ class Build:
         if self._workshop and not self._n_left[action.rule]:
             self._workshop.workers.retire(action.rule)
         if action not in self._available and outcome in GOOD:
-            assert key is not None
-            self._make_available(action, key, outputs)
+            assert of is not None
+            self._make_available(action, of.counted(done.discovery.inputs), outputs)
         elif action not in self._available:
             self._frontier.settle(action, None)
-        elif key and outcome == "ran":
-            self._assessor.settle(action, key, outputs)  # bytes that were made anew may be others
+        elif of and outcome == "ran":  # Bytes that were made anew may be others.
+            self._assessor.settle(action, of.counted(done.discovery.inputs), outputs)
         if key:
             self._take_up_again(self._starts.behind(action, key))
         for waiting in self._supply.settled(action):
@@ -478,10 +496,15 @@ class Build:
         makers = self._supply.lacking(waiting)
         bad = next((maker for maker in makers if not self._is_good(maker)), None)
         if bad:
-            self._settle(waiting.action, "skipped", self._needs(bad), key=waiting.key)
+            self._settle(waiting.action, "skipped", self._needs(bad), of=waiting)
         return bad is not None
 
     # ------------------------------------------------------------ before and after
+
+    @property
+    def _run_id(self) -> int:
+        """0 where nothing is to be done so far."""
+        return self._workshop.run_id if self._workshop else 0
 
     def _open_workshop(self) -> Workshop:
         if self._workshop is None:
@@ -575,19 +598,3 @@ class Build:
             raise error
 
         self._inbox.put(fail)
-
-
-def _gone(maker: ActionId, user: ActionId) -> BuildError:
-    return BuildError(
-        f"the outputs of {maker} were removed or changed before {user} could read them",
-        hint="build again: they are made once more",
-        exit_code=FAILED,
-    )
-
-
-def _moved_twice(path: str) -> BuildError:
-    return BuildError(
-        f"{path} changed while the action ran, twice",
-        hint="wait until it is written, then build again",
-        exit_code=FAILED,
-    )

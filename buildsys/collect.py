@@ -216,7 +216,7 @@ class Collector:
         kept = 0
         for copy in self._ephemeral.copies():
             rule = copy.result.action.rule
-            if all((copy.profile, reader, copy.result.key) in read for reader in readers[rule]):
+            if all((copy.profile, reader, copy.result.counted) in read for reader in readers[rule]):
                 free.setdefault(rule, []).append(copy)
             else:
                 kept += copy.size

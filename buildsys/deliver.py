@@ -16,18 +16,30 @@ from itertools import count
 from pathlib import Path
 
 from buildsys.assess import Assessment
-from buildsys.digest import Digest
+from buildsys.digest import NO_DIGEST, Digest
 from buildsys.ephemeral import Ephemeral
 from buildsys.errors import FAILED, BuildError
 from buildsys.execute import Executed
 from buildsys.measured import measured
-from buildsys.model import CheckFinished, CheckVerdict, Event, Made, Notice, RuleName
+from buildsys.model import ActionKey, CheckFinished, CheckVerdict, Event, Made, Notice, RuleName
+from buildsys.plan.decide import NARROWED
 from buildsys.run.checks import Cancelled, Checks
 from buildsys.state import disk
 from buildsys.state.files import Files
 from buildsys.state.publish import publish, set_aside
 from buildsys.state.recorder import Recorder
-from buildsys.state.rows import CheckRow, Context, Hold, InputRow, RequestRow, ResultRow, Row, SettingRow, VersionRow
+from buildsys.state.rows import (
+    AliasRow,
+    CheckRow,
+    Context,
+    Hold,
+    InputRow,
+    RequestRow,
+    ResultRow,
+    Row,
+    SettingRow,
+    VersionRow,
+)
 from buildsys.state.scratch import Scratch
 from buildsys.state.store import Damaged, Store
 
@@ -48,6 +60,29 @@ class Delivered:
 
 _MOST_SHOWN = 3
 Then = Callable[[Delivered], None]
+
+
+@dataclass(frozen=True)
+class _Parcel:
+    """What is on its way. executed: the run that made it just now, None where it was made before."""
+
+    assessment: Assessment
+    outputs: tuple[Made, ...]
+    then: Then
+    executed: Executed | None = None
+
+    @property
+    def staged(self) -> Mapping[Made, Path]:
+        return dict(zip(self.executed.outputs, self.executed.staged, strict=True)) if self.executed else {}
+
+    @property
+    def result(self) -> tuple[ActionKey, Digest]:
+        """Key and evidence of the result that it is of."""
+        if self.executed:
+            observed = self.executed.observed
+            return self.assessment.key, observed.evidence.digest if observed else NO_DIGEST
+        assert self.assessment.result
+        return self.assessment.result.key, self.assessment.result.evidence
 
 
 class Delivery:
@@ -86,6 +121,7 @@ class Delivery:
 
     def deliver_new(self, assessment: Assessment, executed: Executed, then: Then) -> None:
         """What an action just made. Its result is recorded before it is checked, so a mended check costs no run."""
+        parcel = _Parcel(assessment, executed.outputs, then, executed)
         rows: list[Row] = [
             Context(assessment.prepared.context, assessment.prepared.parts, assessment.prepared.texts),
             *(Context(served.key, served.parts, served.half.texts) for served in assessment.services),
@@ -94,11 +130,10 @@ class Delivery:
             *self._rule_rows(assessment),
             *self._request_rows(assessment, executed),
         ]
-        staged = dict(zip(executed.outputs, executed.staged, strict=True))
         if assessment.prepared.rule.checks:
-            self._recorder.record(rows, lambda: self._check(assessment, executed.outputs, staged, then))
+            self._recorder.record(rows, lambda: self._check(parcel))
         else:
-            self._hold(assessment, executed.outputs, staged, rows, then)
+            self._hold(parcel, rows)
 
     def record_requests(self, assessment: Assessment, executed: Executed) -> None:
         """What an action asked that made nothing of the answers."""
@@ -112,13 +147,14 @@ class Delivery:
 
         checked: its checks are known to hold. unmeasured: outputs whose metrics were never read.
         """
+        parcel = _Parcel(assessment, outputs, then)
         if unmeasured:
             go_on = partial(self.deliver_known, assessment, outputs, checked, (), then)
-            self._in_pool(partial(self._measure, assessment, unmeasured, go_on), outputs, then)
+            self._in_pool(partial(self._measure, assessment, unmeasured, go_on), parcel)
         elif checked:
-            self._hold(assessment, outputs, {}, [], then)
+            self._hold(parcel, [])
         else:
-            self._check(assessment, outputs, {}, then)
+            self._check(parcel)
 
     def cancel(self) -> None:
         """Stop the checks that run; what is recorded and checked by now is still put in its place."""
@@ -135,16 +171,14 @@ class Delivery:
             self._emit(Notice("warning", flaw))
         self._recorder.record(rows, go_on)
 
-    def _check(
-        self, assessment: Assessment, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then
-    ) -> None:
-        self._in_pool(lambda: self._checked(assessment, outputs, staged, then), outputs, then)
+    def _check(self, parcel: _Parcel) -> None:
+        self._in_pool(partial(self._checked, parcel), parcel)
 
-    def _checked(
-        self, assessment: Assessment, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then
-    ) -> None:
+    def _checked(self, parcel: _Parcel) -> None:
+        assessment, outputs = parcel.assessment, parcel.outputs
         self._end_scratch(assessment)
         files: dict[str, list[Path]] = {}
+        staged = parcel.staged
         for made in outputs:
             path = staged.get(made) or self._path(assessment, made)
             files.setdefault(made.name, []).append(path)
@@ -156,35 +190,27 @@ class Delivery:
         failed = [verdict for verdict in verdicts if not verdict.passed]
         if failed:
             error = self._check_error(assessment, outputs, staged, failed).render()
-            self._recorder.record(rows, lambda: then(Delivered(outputs, error)))
+            self._recorder.record(rows, lambda: parcel.then(Delivered(outputs, error)))
         else:
-            self._hold(assessment, outputs, staged, rows, then)
+            self._hold(parcel, rows)
 
-    def _hold(
-        self,
-        assessment: Assessment,
-        outputs: tuple[Made, ...],
-        staged: Mapping[Made, Path],
-        rows: Sequence[Row],
-        then: Then,
-    ) -> None:
+    def _hold(self, parcel: _Parcel, rows: Sequence[Row]) -> None:
         """Record that the result holds now, then put its bytes in place."""
-        held = Hold(self._profile, assessment.action, assessment.key, outputs, self._run_id)
-        self._recorder.record(
-            [*rows, held],
-            lambda: self._in_pool(lambda: self._place(assessment, outputs, staged, then), outputs, then),
-        )
+        assessment = parcel.assessment
+        key, evidence = parcel.result
+        held = Hold(self._profile, assessment.action, key, parcel.outputs, self._run_id, evidence)
+        aliases = [] if parcel.executed else alias_rows(self._profile, assessment, self._run_id)
+        self._recorder.record([*rows, held, *aliases], lambda: self._in_pool(partial(self._place, parcel), parcel))
 
     def _end_scratch(self, assessment: Assessment) -> None:
         """The result is recorded, so nothing goes on from what the action left there."""
         if assessment.prepared.rule.scratch:
             self._scratch.discard(assessment.key)
 
-    def _place(
-        self, assessment: Assessment, outputs: tuple[Made, ...], staged: Mapping[Made, Path], then: Then
-    ) -> None:
+    def _place(self, parcel: _Parcel) -> None:
+        assessment, staged = parcel.assessment, parcel.staged
         self._end_scratch(assessment)
-        for made in outputs:
+        for made in parcel.outputs:
             place = made.artifact.path
             ours = self._ours(place)
             path = staged.get(made)
@@ -205,7 +231,7 @@ class Delivery:
                 self._files.made_folder(place, self._store.listing(made.artifact.digest))
             else:
                 self._files.made(place, made.artifact.digest)
-        then(Delivered(outputs))
+        parcel.then(Delivered(parcel.outputs))
 
     def _ours(self, place: str) -> Callable[[Digest], bool]:
         """Whether bytes there may be thrown away: the store has them, or a build put them there."""
@@ -215,13 +241,14 @@ class Delivery:
         if kept:
             self._emit(Notice("warning", f"{place} was not made by the build; it is kept as {kept}"))
 
-    def _in_pool(self, step: Callable[[], None], outputs: tuple[Made, ...], then: Then) -> None:
+    def _in_pool(self, step: Callable[[], None], parcel: _Parcel) -> None:
         # Refused once the build is being left, after a bug or at once: the next one finishes what is left.
         with contextlib.suppress(RuntimeError):
-            self._pool.submit(self._guarded, step, outputs, then)
+            self._pool.submit(self._guarded, step, parcel)
 
-    def _guarded(self, step: Callable[[], None], outputs: tuple[Made, ...], then: Then) -> None:
+    def _guarded(self, step: Callable[[], None], parcel: _Parcel) -> None:
         """A step in the pool: what goes wrong there ends this delivery, not the thread."""
+        outputs, then = parcel.outputs, parcel.then
         try:
             step()
         except Damaged:
@@ -247,6 +274,8 @@ class Delivery:
         return [*settings, *(VersionRow(self._run_id, rule, *one) for one in others.items())]
 
     def _result_row(self, assessment: Assessment, executed: Executed) -> ResultRow:
+        counted = assessment.counted(executed.discovery.inputs)
+        is_own = not assessment.prepared.rule.ephemeral or counted == Digest(assessment.key)
         return ResultRow(
             key=assessment.key,
             action=assessment.action,
@@ -260,6 +289,9 @@ class Delivery:
             ),
             usage=executed.usage,
             log=executed.log,
+            rest=assessment.rest,
+            observed=executed.observed,
+            counts_as=NO_DIGEST if is_own else counted,
         )
 
     def _request_rows(self, assessment: Assessment, executed: Executed) -> list[RequestRow]:
@@ -323,3 +355,15 @@ class Delivery:
             hint=f"{kept}: mend the code that made them, or {mending}{free}",
             exit_code=FAILED,
         )
+
+
+def alias_rows(profile: str, assessment: Assessment, run_id: int) -> list[AliasRow]:
+    """That a result which was made under another key counts under the one that its action has now; none of its own.
+
+    run_id: 0 where the build has done nothing yet.
+    """
+    result, evidence = assessment.result, assessment.narrowed
+    if result is None or evidence is None:
+        return []
+    who = profile, assessment.action, assessment.key
+    return [AliasRow(*who, "narrowed", NARROWED, result.key, result.evidence, evidence, run_id)]

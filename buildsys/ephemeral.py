@@ -12,7 +12,7 @@ from typing import Final
 
 from buildsys.digest import Digest
 from buildsys.errors import LIMIT, BuildError
-from buildsys.model import ActionId, ActionKey, Artifact, Made, Result, RuleName
+from buildsys.model import ActionId, Artifact, Made, Result, RuleName
 from buildsys.past import Past
 from buildsys.plan.key import Given
 from buildsys.spec.graph import Graph
@@ -45,21 +45,21 @@ class Ephemeral:
         self._past = past
         self._rules = {rule.name for rule in graph.rules.values() if rule.ephemeral}
         self._placed: dict[ActionId, Result] = {}
-        self._placed_of_key: dict[ActionKey, Result] = {}
+        self._placed_as: dict[Digest, Result] = {}
 
     def placed(self, result: Result) -> None:
         """These outputs were put in place just now."""
-        self._placed[result.action] = self._placed_of_key[result.key] = result
+        self._placed[result.action] = self._placed_as[result.counted] = result
 
     def locate(self, given: Given) -> str | None:
-        """The path at which the bytes of an input are, as those of any action of one key, under whichever profile.
+        """The path at which the bytes of an input are, as those of any action that counts as it, under any profile.
 
         None where they are nowhere.
         """
         assert given.artifact is not None
         if self._files.holds(given.artifact):
             return given.path
-        for copy in self._copies_of(ActionKey(given.digest)):
+        for copy in self._copies_of(given.digest):
             for made in copy.result.outputs:
                 if _is_same(made, given.lent, given.artifact) and self._files.holds(made.artifact):
                     return made.artifact.path
@@ -114,9 +114,9 @@ class Ephemeral:
         return max(self._sizes(rule), default=None)
 
     def size_together(self, actions: Iterable[ActionId]) -> int:
-        """The same of several: those of one key are there once, and what is unknown counts as nothing."""
+        """The same of several: those that count as one are there once, and what is unknown counts as nothing."""
         known = self._past.newest
-        return sum({known[one].key if one in known else one: self.size_of(one) or 0 for one in actions}.values())
+        return sum({known[one].counted if one in known else one: self.size_of(one) or 0 for one in actions}.values())
 
     def _sizes(self, rule: RuleName) -> Iterator[int]:
         for action, result in {**self._past.newest, **self._placed}.items():
@@ -126,19 +126,19 @@ class Ephemeral:
     def _ours_of(self, newest: Mapping[ActionId, Result]) -> dict[ActionId, Result]:
         return {action: result for action, result in newest.items() if action.rule in self._rules}
 
-    def _copies_of(self, key: ActionKey) -> Iterator[Copy]:
-        """What was made under a key and holds, or was put in place just now."""
-        if result := self._placed_of_key.get(key):
+    def _copies_of(self, counted: Digest) -> Iterator[Copy]:
+        """What counts so and holds, or was put in place just now."""
+        if result := self._placed_as.get(counted):
             yield Copy(self._graph.profile, result)
-        yield from self._of_key.get(key, ())
+        yield from self._counted.get(counted, ())
 
     @cached_property
-    def _of_key(self) -> dict[ActionKey, list[Copy]]:
-        """What held in all profiles before this build, by key."""
-        found: dict[ActionKey, list[Copy]] = {}
+    def _counted(self) -> dict[Digest, list[Copy]]:
+        """What held in all profiles before this build, by what it counts by."""
+        found: dict[Digest, list[Copy]] = {}
         here = [Copy(self._graph.profile, result) for result in self._ours_of(self._past.newest).values()]
         for copy in [*here, *self._elsewhere]:
-            found.setdefault(copy.result.key, []).append(copy)
+            found.setdefault(copy.result.counted, []).append(copy)
         return found
 
     @cached_property

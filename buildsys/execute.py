@@ -18,11 +18,12 @@ from pathlib import Path
 from buildsys.assess import Assessment, Assessor, Bound
 from buildsys.commands import command_values, fill_command
 from buildsys.digest import digest_of
-from buildsys.errors import INTERRUPTED, BuildError, refused
+from buildsys.discover import NOTHING_FOUND, Discoverer, Discovery
+from buildsys.errors import FAILED, INTERRUPTED, BuildError, refused
 from buildsys.handover import Handover
 from buildsys.launch import Launcher
 from buildsys.measured import measured
-from buildsys.model import Event, Made, Notice, RequestsAnswered, Rule, Usage
+from buildsys.model import Event, Made, Notice, Observed, RequestsAnswered, Rule, Trace, Usage
 from buildsys.plan.key import Given
 from buildsys.project import Project
 from buildsys.run.chat import Cancelled, ChatEngine
@@ -30,6 +31,7 @@ from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint
 from buildsys.run.process import last_lines
 from buildsys.run.replies import ReplyLog
+from buildsys.run.traced import Traced, together
 from buildsys.run.workers import CANCELLED, Job, JobResult, Sandbox, Share, Workers
 from buildsys.sandbox import refusal, sandbox_of
 from buildsys.staged import targets, written
@@ -52,7 +54,9 @@ class Executed:
 
     outputs: stored, with the paths where they belong. staged: their files, in the same order.
     moved: a source file that changed while the action ran: its result is of no known inputs and must not be recorded.
-    started: seconds since 1970. identity, requests: of a chat action. metrics: numbers of its outputs.
+    started: seconds since 1970. identity, requests: of a chat action. metrics: numbers of its outputs. trace: of the
+    code that ran, None where nobody listens. discovery: what it read that is not declared. observed: both, as they are
+    recorded.
     """
 
     outputs: tuple[Made, ...] = ()
@@ -67,6 +71,9 @@ class Executed:
     identity: str = ""
     requests: tuple[Asked, ...] = ()
     metrics: tuple[MetricsRow, ...] = ()
+    trace: Trace | None = None
+    discovery: Discovery = NOTHING_FOUND
+    observed: Observed | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,7 @@ class Executor:
         self._numbers = count(1)
         self._lock = threading.Lock()
         self._cancelled = False
+        self._discoverer = Discoverer(assessor.graph, project.looks, assessor.answers)
         self._chat_engine: tuple[ChatEngine, ReplyLog] | None = None
 
     def execute(self, assessment: Assessment, again: bool = False, devices: tuple[str, ...] = ()) -> Executed:
@@ -187,7 +195,7 @@ class Executor:
         scratch = self._scratch.open(assessment.key, self._note(assessment, inputs)) if rule.scratch else None
         limits = (self._root, assessment.prepared, inputs, self._handover, staging, scratch)
         sandbox = sandbox_of(*limits) if rule.sandbox else None
-        done = call(Call(assessment, again, devices, paths, urls, log, scratch, sandbox))
+        done, traced = call(Call(assessment, again, devices, paths, urls, log, scratch, sandbox))
         if sandbox:
             shutil.rmtree(sandbox.temporary, ignore_errors=True)
         moved = self._moved(seen)
@@ -199,6 +207,11 @@ class Executor:
             return done
         if moved:
             return replace(done, moved=moved)
+        if traced:
+            try:
+                done = replace(done, trace=traced.trace, discovery=self._discoverer.discover(assessment, traced))
+            except BuildError as error:
+                return replace(done, error=_failed(assessment, error))
         return self._stored(assessment, paths, done)
 
     def _note(self, assessment: Assessment, inputs: Iterable[Bound]) -> Note:
@@ -235,16 +248,18 @@ class Executor:
 
     # ------------------------------------------------------------ the three kinds of rules
 
-    def _run(self, call: Call) -> Executed:
+    def _run(self, call: Call) -> tuple[Executed, Traced | None]:
         arguments: dict[str, object] = {bound.name: self._handover.argument(bound) for bound in call.assessment.inputs}
         arguments |= {name: self._relative(path) for name, path in call.paths.items()}
         if call.rule.services:
             arguments["services"] = {name: call.urls[name] for name in call.rule.services}
         if call.scratch:
             arguments["scratch"] = self._relative(call.scratch)
-        return self._judged(call, self._workers.call(self._job(call, arguments)))
+        result = self._workers.call(self._job(call, arguments))
+        return self._judged(call, result), result.trace
 
-    def _shell(self, call: Call) -> Executed:
+    def _shell(self, call: Call) -> tuple[Executed, Traced | None]:
+        """What programs read is not traced: it is for the rule to declare."""
         prepared = call.assessment.prepared
         values: dict[str, str | Sequence[str]] = {"python": prepared.python}
         values |= {f"inputs.{bound.name}": self._handover.words(bound) for bound in call.assessment.inputs}
@@ -257,17 +272,19 @@ class Executor:
         command = fill_command(call.rule.command, values, code, partial(self._handover.freeze, homes=homes))
         env = self._handover.environment(code, homes, prepared.env)
         done = self._workers.shell(command, env, self._root, call.log, call.share, call.sandbox)
-        return self._judged(call, done)
+        return self._judged(call, done), None
 
-    def _chat(self, call: Call) -> Executed:
+    def _chat(self, call: Call) -> tuple[Executed, Traced | None]:
         job = self._job(call, {})
         records = [record for given in call.assessment.inputs[0].given for record in self._records(given)]
         endpoint = self._endpoint(call)
+        traced: list[Traced] = []
 
         def build(turns: Sequence[tuple[object, object]]) -> list[dict[str, object] | None]:
             result = self._workers.map(job, turns)
             if not result.ok:
                 raise _BadCall(result)
+            traced.append(result.trace)
             return result.value  # type: ignore[return-value]
 
         def progress(done: int, total: int, sent: int, output_tokens: int, input_tokens: int) -> None:
@@ -289,7 +306,7 @@ class Executor:
                 file.writelines(row.line() + b"\n" for row in answered.rows)
         n_sent, n_reused = sum(one.sent and one.status > 0 for one in asked), sum(not one.sent for one in asked)
         usage = Usage(time.monotonic() - started, requests_sent=n_sent, requests_reused=n_reused)
-        return replace(done, usage=usage, identity=endpoint.identity, requests=tuple(asked))
+        return replace(done, usage=usage, identity=endpoint.identity, requests=tuple(asked)), together(traced)
 
     # ------------------------------------------------------------ what they need
 
@@ -387,6 +404,14 @@ def _failed(assessment: Assessment, error: BuildError) -> str:
         excerpt=error.excerpt,
         hint=error.hint,
     ).render()
+
+
+def moved_twice(path: str) -> BuildError:
+    return BuildError(
+        f"{path} changed while the action ran, twice",
+        hint="wait until it is written, then build again",
+        exit_code=FAILED,
+    )
 
 
 def _last_words(log: Path) -> str:

@@ -156,6 +156,7 @@ class Rule:
     metrics: tuple[str, ...] = ()
     versions: Versions = "imported"
     sandbox: bool = False
+    strict: bool = False
 
     @property
     def gpus(self) -> int:

@@ -12,7 +12,19 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, Discovered, Evidence, Made, Part, Result, Rule, RuleName, Shard
+from buildsys.model import (
+    ActionId,
+    ActionKey,
+    Discovered,
+    Evidence,
+    Made,
+    Part,
+    Result,
+    Rule,
+    RuleName,
+    Shard,
+    Trace,
+)
 from buildsys.state.files import Row
 from buildsys.state.manifest import Manifest, short_key
 from buildsys.state.recording import Measured
@@ -55,23 +67,39 @@ class Past:
         Nearly every key that is not the newest was never made, and a look-up costs milliseconds: so keys are learned
         at the first question, and the manifest is asked only for those that it is likely to have.
         """
-        if keys and self._made is None:
-            self._made = self._ask(lambda manifest: manifest.short_keys())
-        likely = [key for key in keys if short_key(key) in (self._made or ())]
+        likely = [key for key in keys if short_key(key) in self._known_keys]
         return self._ask(lambda manifest: manifest.find(likely)) if likely else {}
 
-    def learn(self, key: ActionKey) -> None:
-        """A result of this key is recorded from now on."""
+    def akin(self, rests: Sequence[Digest]) -> Mapping[Digest, Sequence[Result]]:
+        """The same of results whose keys differ in code alone, by the digest of the rest; only those with a trace."""
+        likely = [rest for rest in rests if short_key(ActionKey(rest)) in self._known_keys]
+        return self._ask(lambda manifest: manifest.akin(likely)) if likely else {}
+
+    def learn(self, *keys: str) -> None:
+        """A result of this key, or with this rest of one, is recorded from now on."""
         if self._made is not None:
-            self._made.add(short_key(key))
+            self._made.update(short_key(ActionKey(key)) for key in keys)
 
     def evidence(self, digests: Sequence[Digest]) -> Mapping[Digest, Evidence]:
         """What results rest on beside their keys."""
         return self._ask(lambda manifest: manifest.evidence(digests)) if digests else {}
 
+    def traces(self, digests: Sequence[Digest]) -> Mapping[Digest, Trace]:
+        return self._ask(lambda manifest: manifest.traces(digests)) if digests else {}
+
     def discovered(self, digests: Sequence[Digest]) -> Mapping[Digest, Sequence[Discovered]]:
         """The discovered inputs of each set."""
         return self._ask(lambda manifest: manifest.discovered(digests)) if digests else {}
+
+    def evidence_of(self, script: str) -> list[tuple[Digest, Evidence]]:
+        """Context and evidence of all results whose runs used a script and tell of all that ran; the newest first."""
+        return self._ask(lambda manifest: manifest.evidence_of(script))
+
+    @property
+    def _known_keys(self) -> set[int]:
+        if self._made is None:
+            self._made = self._ask(lambda manifest: manifest.short_keys())
+        return self._made
 
     @cached_property
     def places(self) -> Mapping[str, set[Digest]]:

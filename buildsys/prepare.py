@@ -14,10 +14,20 @@ from functools import cached_property
 from buildsys.code.parse import Broken
 from buildsys.code.slice import Slice, merge
 from buildsys.commands import command_values, scripts_of
-from buildsys.digest import Digest, Hasher, digest_of
+from buildsys.digest import NO_DIGEST, Digest, Hasher, digest_of
 from buildsys.errors import BuildError, Place
-from buildsys.model import Part, Rule, RuleName, Service
-from buildsys.plan.key import Fact, Given, Surroundings, hasher_of, input_facts, parts_of, rule_facts, service_facts
+from buildsys.model import Part, Rule, RuleName, Service, Trace
+from buildsys.plan.key import (
+    Fact,
+    Given,
+    Surroundings,
+    hasher_of,
+    input_facts,
+    parts_of,
+    rest_of,
+    rule_facts,
+    service_facts,
+)
 from buildsys.project import Project, action_environment
 from buildsys.sources import Installed
 from buildsys.spec.graph import Graph
@@ -32,7 +42,8 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 class Prepared:
     """One rule, ready for its actions.
 
-    hasher, context, parts: its half of every key: hashed, its digest, and as people read it.
+    hasher, context, parts: its half of every key: hashed, its digest, and as people read it. rest: hashed without the
+    code. sources: digest of the texts that it runs.
     settings: as people read them; they are in no key. versions: those of distributions that are in it.
     python: path of the interpreter that runs it. homes: where code lies that is installed as editable.
     installed: for that interpreter.
@@ -46,6 +57,8 @@ class Prepared:
     env: Mapping[str, str]
     service_keys: Mapping[str, Digest]
     hasher: Hasher
+    rest: Hasher
+    sources: Digest
     context: Digest
     parts: tuple[Part, ...]
     settings: tuple[Part, ...]
@@ -94,17 +107,19 @@ def service_key(half: ServiceHalf, inputs: Sequence[tuple[str, Sequence[Given]]]
 class Preparer:
     """Prepares the rules of one build. Sources and packages are looked at once: a build sees one version of them.
 
-    environ: the variables of whoever builds.
+    environ: the variables of whoever builds. looks: what was asked of the file system.
     """
 
     def __init__(self, project: Project, graph: Graph, environ: Mapping[str, str] | None = None) -> None:
         self._project = project
         self._graph = graph
+        self.looks = project.looks
         self.environ = os.environ if environ is None else environ
         self._interpreters = Interpreters(project.looks, project.state / "cache", action_environment((), self.environ))
         self._code: dict[RuleName, Slice | Broken | None] = {}
         self._versions: dict[RuleName, dict[str, str]] = {}
         self._installed: dict[str, Installed] = {}
+        self._used: dict[tuple[str, str, str, Digest], Digest] = {}
 
     def code(self, rule: Rule) -> Slice | Broken | None:
         """The rule's slice; None where it runs no Python of ours; Broken where that does not parse: it is blocked.
@@ -120,6 +135,21 @@ class Preparer:
                     broken.place = replace(broken.place, path=path)
                 self._code[rule.name] = broken
         return self._code[rule.name]
+
+    def used(self, rule: Rule, trace: Trace) -> Digest:
+        """Fingerprint of what of the code a traced run of the rule has used, as it is now.
+
+        "" where that can't be said: the trace does not tell of all that ran, or it ran what does not parse any more.
+        """
+        if trace.unseen or rule.kind == "shell":
+            return NO_DIGEST
+        which = rule.script, rule.function, rule.python, trace.digest
+        if which not in self._used:
+            try:
+                self._used[which] = self.installed(rule.python).slicer.used(rule.script, rule.function, trace)
+            except Broken:
+                self._used[which] = NO_DIGEST
+        return self._used[which]
 
     def prepare(self, rule: Rule, service_keys: Mapping[str, Digest]) -> Prepared:
         """The rule's half of its keys. Its code must not be Broken."""
@@ -142,6 +172,8 @@ class Preparer:
             env=env,
             service_keys=service_keys,
             hasher=hasher,
+            rest=hasher_of(rest_of(facts)),
+            sources=digest_of(texts),
             context=hasher.digest(),
             parts=parts_of(facts),
             settings=parts_of(settings),

@@ -16,9 +16,10 @@ import msgspec
 
 from buildsys.code.parse import Module, parse
 from buildsys.code.resolve import Parse, Tree
-from buildsys.code.slice import Reached, Slice, slice_of
+from buildsys.code.slice import Reached, Slice, slice_of, used_of
 from buildsys.digest import Digest, digest_bytes, digest_of
 from buildsys.makers import maker
+from buildsys.model import Trace
 from buildsys.state.disk import write_whole
 
 _ABSENT: Final = ""
@@ -61,13 +62,25 @@ class Slicer:
         """As `slice_of`."""
         which = digest_of(self._within, script, function, folder, sorted(self._stdlib))
         if kept := self._kept(which):
-            return kept
+            texts = {path: self._tree.read(path) or "" for path in kept.sources}
+            names = frozenset(kept.external), frozenset(kept.preload), frozenset(kept.variables)
+            return Slice(kept.fingerprint, texts, kept.symbols, *names)
         asking = _Asking(self._tree)
         made = slice_of(script, function, asking, self._stdlib, folder, self._parse)
         self._keep(which, made, asking)
         return made
 
-    def _kept(self, which: str) -> Slice | None:
+    def used(self, script: str, function: str, trace: Trace) -> Digest:
+        """The fingerprint of `used_of`."""
+        which = digest_of("used", script, function, trace.digest, sorted(self._stdlib))
+        if kept := self._kept(which):
+            return kept.fingerprint
+        asking = _Asking(self._tree)
+        made = used_of(script, function, asking, trace, self._stdlib, parse=self._parse)
+        self._keep(which, Slice(made.fingerprint, {}, (), frozenset(), frozenset()), asking)
+        return made.fingerprint
+
+    def _kept(self, which: str) -> Kept | None:
         """What was made before, if all that it was made of is as it was."""
         if self._cache is None:
             return None
@@ -77,9 +90,7 @@ class Slicer:
             return None  # none yet, or what a kill cut short, or an earlier form: it is made anew
         if kept.maker != _maker() or any(answer(self._tree, *about) != said for *about, said in kept.asked):
             return None
-        texts = {path: self._tree.read(path) or "" for path in kept.sources}
-        names = frozenset(kept.external), frozenset(kept.preload), frozenset(kept.variables)
-        return Slice(kept.fingerprint, texts, kept.symbols, *names)
+        return kept
 
     def _keep(self, which: str, made: Slice, asking: _Asking) -> None:
         if self._cache is None or not self._cache.parent.parent.is_dir():

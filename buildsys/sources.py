@@ -25,8 +25,6 @@ from buildsys.state.interpreters import Interpreter
 from buildsys.state.inventory import own_folders
 from buildsys.state.packages import own_distributions
 
-_FIELD = re.compile(r"\\\{[^{}]*\\\}")
-
 
 class Installed:
     """What one interpreter finds. interpreter: None for that which runs buildsys.
@@ -142,8 +140,7 @@ class Sources:
     def __init__(self, tree: SourceTree, graph: Graph, installed: Installed) -> None:
         self._tree = tree
         self._installed = installed
-        patterns = {output.pattern for rule in graph.rules.values() for output in rule.outputs}
-        self._made = [re.compile(_FIELD.sub("[^/]+", re.escape(pattern)) + "(/.*)?") for pattern in patterns]
+        self._graph = graph
 
     def read(self, path: str) -> str | None:
         return self._tree.read(self._installed.locate(path))
@@ -156,7 +153,7 @@ class Sources:
 
     def is_made(self, path: str) -> bool:
         """Some rule makes it, or the folder that it is in."""
-        return any(made.fullmatch(path) for made in self._made)
+        return self._graph.is_made(path)
 
     def elsewhere(self, name: str) -> Sequence[str]:
         return () if name in self._installed.stdlib else self._installed.editables.elsewhere(name)

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Final
 
 from buildsys.assess import Assessment, Assessor
+from buildsys.digest import Digest
 from buildsys.ephemeral import Copy, Ephemeral, budget_exceeded
-from buildsys.errors import BuildError
+from buildsys.errors import FAILED, BuildError
 from buildsys.model import NO_SHARD, ActionId, Decision, Made, Result, RuleName
 from buildsys.plan.frontier import Frontier
 from buildsys.spec.graph import Graph, Wanted
@@ -89,10 +90,10 @@ class Supply:
 
     # ------------------------------------------------------------ room
 
-    def placed(self, assessment: Assessment, outputs: tuple[Made, ...], run_id: int) -> None:
-        """What an action made in this run is in place."""
-        result = Result(assessment.key, assessment.action, run_id, outputs, assessment.prepared.context)
-        self._ephemeral.placed(result)
+    def placed(self, assessment: Assessment, outputs: tuple[Made, ...], run_id: int, counted: Digest) -> None:
+        """What an action made in this run is in place, and counts so."""
+        who = assessment.key, assessment.action, run_id
+        self._ephemeral.placed(Result(*who, outputs, assessment.prepared.context, counts_as=counted))
 
     def has_room(self, assessment: Assessment) -> bool:
         """There is room for what it makes, which is reserved until it is settled; else it is refused, and kept.
@@ -185,12 +186,12 @@ class Supply:
 
         last: what is not known to be needed is not.
         """
-        action, key = copy.result.action, copy.result.key
+        action, counted = copy.result.action, copy.result.counted
         mine = copy.profile == self._graph.profile
-        is_known = last or action in self._to_run or self._assessor.key_of(action) is not None
+        is_known = last or action in self._to_run or self._assessor.counted(action) is not None
         if mine and action in self._wanted and not is_known:
             return True
-        same = [one for one in self._frontier.actions(action.rule) if self._assessor.key_of(one) == key]
+        same = [one for one in self._frontier.actions(action.rule) if self._assessor.counted(one) == counted]
         return any(self._has_users(one) for one in same)
 
     def _has_users(self, action: ActionId) -> bool:
@@ -206,3 +207,11 @@ class Supply:
 
     def _users_of(self, rule: RuleName) -> list[RuleName]:
         return [user for user in self._wanted.shards if rule in self._graph.upstream(user)]
+
+
+def outputs_gone(maker: ActionId, user: ActionId) -> BuildError:
+    return BuildError(
+        f"the outputs of {maker} were removed or changed before {user} could read them",
+        hint="build again: they are made once more",
+        exit_code=FAILED,
+    )

@@ -263,9 +263,11 @@ class Surveyor:
         rule = self.graph.rules[action.rule]
         if self._services_wait(rule):
             return False
-        context = self.assessor.prepared(rule).context
+        prepared = self.assessor.prepared(rule)
+        context = prepared.context
         if context not in self._made:
-            self._made[context] = self.past.shards_made(context)
+            alike = {context, *self.assessor.counting.akin(prepared)}
+            self._made[context] = {shard for one in alike for shard in self.past.shards_made(one)}
         is_added = action not in self.past.newest and action.rule in self._held
         return action.shard in self._made[context] if is_added else bool(self._made[context])
 
@@ -293,7 +295,7 @@ class Surveyor:
     def _settle(self, action: ActionId, planned: Planned, outputs: tuple[Made, ...]) -> None:
         self.planned[action] = planned
         if outputs:
-            self.assessor.settle(action, self.keyed[action].key, outputs)
+            self.assessor.settle(action, self.keyed[action].counted(), outputs)
         shards: list[Shard] | None = None
         if self.graph.rules[action.rule].is_origin:
             if not outputs:

@@ -8,30 +8,36 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from buildsys.model import Decision, Part, Result
 
+NARROWED: Final = "what changed in its code did not run"
 Where = Literal["workspace", "store", "dropped", "nowhere"]
 """Where the outputs of a result are: all in place, else those that are not in the store, else dropped as ephemeral ones
 may be, else some are lost."""
 
 
-def decide(result: Result | None, where: Where, changes: Sequence[str], *, holds: bool = False) -> Decision:
+def decide(
+    result: Result | None, where: Where, changes: Sequence[str], *, holds: bool = False, narrowed: bool = False
+) -> Decision:
     """Reuse what is in place, restore what the store has, run the rest.
 
-    result: what the action's key made, if ever. holds: it held before this build, so its outputs were in place.
-    changes: how the key differs from that of the last result (see `differences`).
+    result: what was made before and counts, if anything. holds: it held before this build, so its outputs were in
+    place. narrowed: it counts though its key differs in code. changes: how the key differs from that of the last result
+    (see `differences`).
     """
     if result is None:
         return Decision("run", reason_of(changes))
+    but = f"; {NARROWED}" if narrowed else ""
     if where == "workspace":
-        return Decision("reuse", "up to date")
+        return Decision("reuse", f"up to date{but}")
+    if where == "store" and holds:
+        return Decision("restore", f"its outputs are gone or were changed{but}")
     if where == "store":
-        reason = "its outputs are gone or were changed" if holds else "made before under the same key"
-        return Decision("restore", reason)
+        return Decision("restore", f"made before{but}" if narrowed else "made before under the same key")
     if where == "dropped":
-        return Decision("reuse", "up to date; its outputs are dropped")
+        return Decision("reuse", f"up to date; its outputs are dropped{but}")
     return Decision("run", "its outputs are neither in place nor in the store")
 
 

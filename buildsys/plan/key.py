@@ -14,6 +14,7 @@ from buildsys.digest import Digest, Hasher
 from buildsys.model import ActionId, ActionKey, Artifact, Output, Part, Rule, Value
 from buildsys.spec.pattern import shard_part
 
+CODE = "code"
 FORMAT = 1
 """Raised whenever the same facts would mean other outputs."""
 
@@ -78,7 +79,7 @@ def rule_facts(rule: Rule, code: Slice | None, around: Surroundings) -> Iterator
     if code:
         folder = _folder(rule.script)
         for one in code.symbols:
-            yield Fact("code", f"{one.path.removeprefix(folder)}:{one.name}", one.digest, one.path, one.line)
+            yield Fact(CODE, f"{one.path.removeprefix(folder)}:{one.name}", one.digest, one.path, one.line)
     for param in sorted(rule.params, key=lambda p: p.name):
         yield Fact("param", param.name, param.value, param.config_key)
     for output in sorted(rule.outputs, key=lambda o: o.name):
@@ -97,7 +98,7 @@ def service_facts(
     yield Fact("rule", "command", command)
     if code:
         for one in code.symbols:
-            yield Fact("code", f"{one.path}:{one.name}", one.digest, one.path, one.line)
+            yield Fact(CODE, f"{one.path}:{one.name}", one.digest, one.path, one.line)
     for name in sorted(params):
         yield Fact("param", name, params[name])
     yield Fact("python", "python", around.python)
@@ -134,6 +135,11 @@ def action_key(
     for fact in input_facts(inputs):
         hasher.field(fact.group, fact.name, fact.value)
     return ActionKey(hasher.digest())
+
+
+def rest_of(facts: Iterable[Fact]) -> Iterator[Fact]:
+    """All but the code: keys of which nothing else differs may be of the same outputs."""
+    return (fact for fact in facts if fact.group != CODE)
 
 
 def parts_of(facts: Iterable[Fact]) -> tuple[Part, ...]:

@@ -128,6 +128,7 @@ class Touches:
     def fresh(self) -> None:
         """Another action begins: what the last one made is there for this one as anything else."""
         self._hear()
+        self._seen.clear()
         self._made.clear()
         self._set.clear()
         self._forget_quick()

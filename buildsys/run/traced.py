@@ -12,7 +12,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pickle import dumps
@@ -37,13 +37,15 @@ class Touch(NamedTuple):
     kind: "file" (opened to be read), "folder" (listed), "exists" (whether it is there, or what it is).
     path: with "/" from the project where it lies in it, else absolute; as the code named it, links not followed.
     stat: size, mtime_ns, ctime_ns, inode and mode when it was first asked for, links followed; None where nothing was.
-    own: the run has since written, made or removed it, or tried to.
+    own: the run has since written, made or removed it, or tried to. earlier: this call did not ask for it, but an
+    earlier one of the same worker did, which may have left in memory what it found.
     """
 
     kind: Touched
     path: str
     stat: tuple[int, int, int, int, int] | None
     own: bool = False
+    earlier: bool = False
 
 
 class Asked(NamedTuple):
@@ -72,12 +74,34 @@ class Traced:
     commands: tuple[tuple[str, ...], ...] = ()
 
 
+def together(traced: Sequence[Traced]) -> Traced:
+    """The runs of several workers as one."""
+    touches: dict[tuple[str, str], Touch] = {}
+    for one in (one for some in traced for one in some.touches):
+        known = touches.setdefault((one.path, one.kind), one)
+        touches[one.path, one.kind] = known._replace(own=known.own or one.own, earlier=known.earlier and one.earlier)
+    variables: dict[str, bool] = {}
+    for asked in (asked for some in traced for asked in some.variables):
+        variables[asked.name] = asked.ours or variables.get(asked.name, False)
+    return Traced(
+        Trace(
+            frozenset().union(*(some.trace.modules for some in traced)),
+            frozenset().union(*(some.trace.functions for some in traced)),
+            tuple(dict.fromkeys(why for some in traced for why in some.trace.unseen)),
+        ),
+        tuple(one for _, one in sorted(touches.items())),
+        tuple(Asked(name, ours) for name, ours in sorted(variables.items())),
+        frozenset().union(*(some.packages for some in traced)),
+        tuple(words for some in traced for words in some.commands),
+    )
+
+
 UNTOLD: Final = Traced(Trace(unseen=("nothing was traced",)))
 A_COMMAND: Final = Traced(Trace(unseen=("a command",)))
 
 
 class Heard:
-    """Puts together what one worker tells bit by bit (`tracing.Tracer.news`). sources: the texts that it runs."""
+    """Puts together what one worker tells call by call (`tracing.Tracer.news`). sources: the texts that it runs."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
@@ -86,20 +110,22 @@ class Heard:
         self._problems: dict[str, None] = {}
         self._touches: dict[tuple[str, str], Touch] = {}
         self._own: set[str] = set()
+        self._lately: set[tuple[str, str]] = set()
+        self._own_lately: set[str] = set()
         self._variables: dict[str, bool] = {}
         self._packages: set[str] = set()
         self._commands: list[tuple[str, ...]] = []
         self._traced = Traced(Trace())
 
     def add(self, told: Mapping[str, Any]) -> None:
-        if not told:
-            return
         for path, numbers in told.get("functions", {}).items():
             self._ran(path, self._sources[path], numbers)
         self._problems.update(dict.fromkeys(told.get("problems", ())))
         for kind, path, stat in told.get("touches", ()):
             self._touches.setdefault((path, kind), Touch(kind, path, stat))
-        self._own.update(told.get("own", ()))
+        self._lately = {(path, kind) for kind, path, _ in told.get("touches", ())}
+        self._own_lately = set(told.get("own", ()))
+        self._own |= self._own_lately
         for name, ours in told.get("variables", ()):
             self._variables[name] = ours or self._variables.get(name, False)
         self._packages.update(told.get("packages", ()))
@@ -125,14 +151,17 @@ class Heard:
         self._functions.update(f"{path}:{names[n]}" for n in numbers)
 
     def _now(self) -> Traced:
-        touches = (one._replace(own=one.path in self._own) for _, one in sorted(self._touches.items()))
         return Traced(
             Trace(frozenset(self._modules), frozenset(self._functions), tuple(self._problems)),
-            tuple(touches),
+            tuple(self._touch(one) for _, one in sorted(self._touches.items())),
             tuple(Asked(name, ours) for name, ours in sorted(self._variables.items())),
             frozenset(self._packages),
             tuple(self._commands),
         )
+
+    def _touch(self, one: Touch) -> Touch:
+        is_late = (one.path, one.kind) in self._lately
+        return one._replace(own=one.path in (self._own_lately if is_late else self._own), earlier=not is_late)
 
 
 @functools.lru_cache(maxsize=1024)

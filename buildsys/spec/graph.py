@@ -256,6 +256,28 @@ class Graph:
             for output in rule.outputs
         ]
 
+    @cached_property
+    def _made_or_in_it(self) -> list[re.Pattern[str]]:
+        return [re.compile(f"{_anywhere(pattern)}(/.*)?") for pattern in self._patterns]
+
+    @cached_property
+    def _leads(self) -> list[re.Pattern[str]]:
+        parts = [pattern.split("/") for pattern in self._patterns]
+        folders = {"/".join(some[:n]) for some in parts for n in range(1, len(some))}
+        return [re.compile(_anywhere(folder)) for folder in sorted(folders)]
+
+    @property
+    def _patterns(self) -> list[str]:
+        return sorted({output.pattern for rule in self.rules.values() for output in rule.outputs})
+
+    def is_made(self, path: str) -> bool:
+        """Some rule makes it, under whichever profile, or the folder that it is in."""
+        return any(made.fullmatch(path) for made in self._made_or_in_it)
+
+    def leads_to_outputs(self, path: str) -> bool:
+        """It is a folder that some rule's outputs lie in, under whichever profile; "" is the project."""
+        return not path or any(leads.fullmatch(path) for leads in self._leads)
+
     def target(self, text: str) -> ActionId | RuleName:
         """What a user means by a rule name, `rule[shard]`, or the path of an output. Raises BuildError, exit 3."""
         if (match := _TARGET.fullmatch(text)) and match["rule"] in self.rules:
@@ -333,6 +355,12 @@ def path_regex(pattern: str, profile: str) -> re.Pattern[str]:
     if not rest:
         return re.compile(first)
     return re.compile(first + f"(?P<shard>{SHARD_NAME})" + "(?P=shard)".join(rest))
+
+
+def _anywhere(pattern: str) -> str:
+    """A regular expression of the paths that a pattern can name, under any profile."""
+    mark = "\0"
+    return "[^/]+".join(map(re.escape, fill(pattern, {"profile": mark, "shard": mark}).split(mark)))
 
 
 def _ordered(graph: Graph) -> Iterator[RuleName]:

@@ -158,6 +158,7 @@ class _RuleReader:
             metrics=self._metrics(),
             versions=self._versions(),
             sandbox=table.sandbox,
+            strict=table.strict,
         )
         if kind == "shell":
             self._check_command(rule)
@@ -217,6 +218,9 @@ class _RuleReader:
         for key in (*CODE_ONLY, "ephemeral"):
             if key in written and given[0] == "chat":
                 self.text.refuse((*self.keys, key), "does not go with chat", hint="leave it out")
+        if "strict" in written and given[0] == "shell":
+            hint = "sandbox = true binds what its programs read"
+            self.text.refuse((*self.keys, "strict"), "does not go with shell", hint=hint)
         return given[0]
 
     def _check_names(self, name: str, kind: Kind) -> None:

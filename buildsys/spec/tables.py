@@ -278,6 +278,18 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
             examples=[True],
         ),
     ] = False
+    strict: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether an action fails that reads a file of the project which the rule does not declare, or whose "
+                "code asks for a variable which it does not declare. Without it, that is told once, with the line to "
+                "add, and what was read is a discovered input of the result. Not for `shell`, whose programs are not "
+                "traced: `sandbox` binds them. Never part of a key."
+            ),
+            examples=[True],
+        ),
+    ] = False
     metrics: Annotated[
         list[Name],
         Meta(

@@ -29,9 +29,10 @@ _CACHES: Final = "__pycache__"
 class Discoveries:
     """Answers for one build; safe to use from several threads.
 
-    is_made: whether a path is an output of a rule: it is no name that a listing counts by. Of several questions for the
-    same the first counts, as it does for `looks`. all_variables: those that count where a run goes through all of them,
-    None for one that is not set; all of `environ` where nothing is said.
+    is_made: whether a path is an output of a rule, or leads to one: it is no name that a listing counts by. Of several
+    questions for the same the first counts, as it does for `looks`. all_variables: those that count where a run goes
+    through all of them, None for one that is not set; all of `environ` where nothing is said. only: a run finds no
+    other ones set.
     """
 
     def __init__(
@@ -41,8 +42,11 @@ class Discoveries:
         is_made: Callable[[str], bool],
         environ: Mapping[str, str] | None = None,
         all_variables: Mapping[str, str | None] | None = None,
+        *,
+        only: bool = False,
     ) -> None:
         self._files = files
+        self._only = only
         self._looks = looks
         self._is_made = is_made
         self._environ = os.environ if environ is None else environ
@@ -110,6 +114,8 @@ class Discoveries:
                 self._looks.variable(one, holds)
             found = sorted((one, holds) for one, holds in self._all_variables.items() if holds is not None)
             return digest_of([one for one, _ in found] if name == NAMES_OF_ALL else found)
+        if self._only and name not in self._all_variables:
+            return ""
         value = self._environ.get(name)
         self._looks.variable(name, value)
         return "" if value is None else digest_of(value)

@@ -136,6 +136,13 @@ class Manifest:
     def evidence(self, digests: Sequence[Digest]) -> dict[Digest, Evidence]:
         return {Digest(digest): Evidence(*rest) for digest, *rest in self._fetch(questions.EVIDENCE, list(digests))}
 
+    def evidence_of(self, script: str) -> list[tuple[Digest, Evidence]]:
+        """Context and evidence of all results whose runs used a script and tell of all that ran; the newest first."""
+        return [
+            (Digest(context), Evidence(*rest))
+            for context, *rest in self._fetch(questions.EVIDENCE_OF, storable(script))
+        ]
+
     def traces(self, digests: Sequence[Digest]) -> dict[Digest, Trace]:
         found: dict[Digest, dict[str, list[str]]] = {}
         for digest, kind, names in self._fetch(questions.TRACES, list(digests)):

@@ -50,6 +50,12 @@ AKIN: Final = f"""
 EVIDENCE: Final = """
     SELECT evidence, sources, used, trace, discovered FROM recorded.evidence WHERE evidence IN (SELECT unnest($1))
 """
+EVIDENCE_OF: Final = """
+    SELECT r.context, e.sources, e.used, e.trace, e.discovered
+    FROM recorded.evidence e JOIN recorded.results r USING (evidence)
+    WHERE e.used <> '' AND e.trace IN (SELECT trace FROM recorded.traces WHERE kind = 'module' AND name = $1)
+    GROUP BY ALL ORDER BY max(r.result_id) DESC
+"""
 TRACES: Final = "SELECT trace, kind, list(name) FROM recorded.traces WHERE trace IN (SELECT unnest($1)) GROUP BY ALL"
 DISCOVERED: Final = """
     SELECT discovered, kind, name, value FROM recorded.discovered WHERE discovered IN (SELECT unnest($1))

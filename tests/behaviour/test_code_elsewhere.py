@@ -48,7 +48,8 @@ def test_an_edit_of_code_in_another_folder_is_seen(space: Space, text: str) -> N
     assert space.build().ran == ["a"]
     assert space.read(FILE) == "new"
     space.replace("lib/helper.py", "\n", "  # said\n")
-    assert space.build().ran == []
+    is_read = "run_path" in text or text.startswith("exec")
+    assert space.build().ran == (["a"] if is_read else []), "a file that is opened counts as a whole"
 
 
 def test_code_that_rules_make_and_environments_are_no_code_of_the_project(space: Space) -> None:

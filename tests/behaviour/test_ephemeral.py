@@ -189,14 +189,15 @@ def test_a_check_that_was_never_made_of_what_is_dropped_makes_it_again(space: Sp
 
 
 def test_one_that_fails_when_it_is_made_again_skips_what_needs_it(space: Space) -> None:
-    space.replace("steps.py", "print(", "assert not os.path.exists('broken'); print(")
+    broken = space.root.with_name("broken")  # In a temporary folder, so that it is no input.
+    space.replace("steps.py", "print(", f"assert not os.path.exists('{broken}'); print(")
     space.build()
     drop(space)
     lr(space, 2)
-    space.write("broken", "")
+    broken.touch()
     built = space.build(keep_going=True)
     assert (built.failed, built.actions("skipped"), built.outcome) == (STATES, ["draft"], "failed")
-    space.remove("broken")
+    broken.unlink()
     assert space.build().ran == ["draft", *STATES]
 
 

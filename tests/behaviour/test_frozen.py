@@ -20,15 +20,17 @@ run     = "scripts/train.py::train"
 inputs  = { data = "@copy" }
 outputs = { model = "build/{profile}/model.txt" }
 """
-# Each waits for its gate, so that a test can edit while it runs.
+# Each waits for its gate, so that a test can edit while it runs. It is beside the project, in a temporary folder, so that
+# it is no input.
 SCRIPT = """
+import os
 import time
 from pathlib import Path
 
 def wait():
-    Path("{name}.waits").touch()
+    Path(os.getcwd() + ".{name}.waits").touch()
     for _ in range(3000):
-        if Path("{name}.go").exists():
+        if Path(os.getcwd() + ".{name}.go").exists():
             return
         time.sleep(0.01)
 
@@ -52,7 +54,7 @@ class Gated:
 
     def open(self, *names: str) -> None:
         for name in names:
-            self.space.write(f"{name}.go", "")
+            self._beside(f"{name}.go").touch()
 
     def build(self, during: dict[str, list[tuple[str, str]]]) -> list[str]:
         """Build; while an action of a rule waits, write these (path, text); gives what ran and what was noticed."""
@@ -70,7 +72,7 @@ class Gated:
 
         def edit() -> None:
             for rule, writes in pending.items():
-                waits = self.space.root / f"{rule}.waits"
+                waits = self._beside(f"{rule}.waits")
                 for _ in range(3000):
                     if waits.exists():
                         break
@@ -87,8 +89,12 @@ class Gated:
         return notices
 
     def close(self) -> None:
-        for path in [*self.space.root.glob("*.go"), *self.space.root.glob("*.waits")]:
+        root = self.space.root
+        for path in [*root.parent.glob(f"{root.name}.*.go"), *root.parent.glob(f"{root.name}.*.waits")]:
             path.unlink()
+
+    def _beside(self, name: str) -> Path:
+        return self.space.root.with_name(f"{self.space.root.name}.{name}")
 
 
 @pytest.fixture

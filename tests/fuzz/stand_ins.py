@@ -20,7 +20,7 @@ from unittest import mock
 
 from buildsys import workshop
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, Part, Result, Shard
+from buildsys.model import ActionId, ActionKey, Evidence, Part, Result, Shard
 from buildsys.run.workers import Job, JobResult
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.manifest import Manifest, short_key
@@ -164,6 +164,13 @@ class MemoryManifest:
     def find(self, keys: Sequence[ActionKey]) -> dict[ActionKey, list[Result]]:
         found = [self._results[key] for key in keys if key in self._results]
         return {row.key: [self._result(row.key, row.action, row.outputs)] for row in found}
+
+    def akin(self, rests: Sequence[Digest]) -> dict[Digest, list[Result]]:
+        """None: what runs in this process is not traced."""
+        return {}
+
+    def evidence_of(self, script: str) -> list[tuple[Digest, Evidence]]:
+        return []
 
     def short_keys(self) -> set[int]:
         return {short_key(key) for key in self._results}
