@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from buildsys.code.functions import Function
+from buildsys.code.known import ABOUT, ALL_INSTALLED, INERT, LOOKS_ONLY, PROBES, TAKES_AS_IT_IS
 from buildsys.code.scopes import Alias, Scope, aliases, fields_of, parameters
 from buildsys.digest import Digest, digest_bytes
 
@@ -34,7 +35,8 @@ class Code(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attributes: of whatever object, also those that a text may name. texts: dotted names and files in string constants,
     "$NAME" for an environment variable, "?module" for one whose being there is asked, "=distribution", "-m module" for
     one that is run as a program. imports: made when it runs. binds: global names. computed: what it does by names that
-    are not in it (see COMPUTED). note_reads: names in annotations.
+    are not in it (see COMPUTED). note_reads: names in annotations. hands:
+    what is called, and a name that it is given.
     """
 
     digest: Digest
@@ -51,6 +53,7 @@ class Code(msgspec.Struct, frozen=True, array_like=True, gc=False):
     binds: tuple[str, ...] = ()
     computed: tuple[str, ...] = ()
     note_reads: tuple[Chain, ...] = ()
+    hands: tuple[tuple[Chain, Chain], ...] = ()
 
 
 COMPUTED: Final = ("import", "attribute", "namespace", "path", "file", "elsewhere")
@@ -59,7 +62,8 @@ where modules are found, run a file that is named in a text, and run any file of
 ROAMING: Final = frozenset(("path", "file", "elsewhere"))
 _ELSEWHERE: Final = frozenset(("spec_from_file_location", "SourceFileLoader", "load_source", "run_path"))
 _PLACES: Final = frozenset(("path", "meta_path", "path_hooks"))
-_FIELD: Final = re.compile(r"\{\w*\.([A-Za-z_][\w.]*)")
+_FIELD: Final = re.compile(r"\{[^{}!:]*")
+_PART: Final = re.compile(r"\.([A-Za-z_]\w*)")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _FILE: Final = re.compile(r"\.py(?!\w)")
 _PROGRAM: Final = re.compile(r"(?:^|\s)-m\s+([A-Za-z_][\w.]*)")
@@ -74,24 +78,8 @@ _IMPORTING: Final = frozenset(
     "import_module __import__ run_module run_path iter_modules walk_packages locate resolve_name import_string".split()
 )
 _LOADERS: Final = _IMPORTING - _IMPORTERS
-_ALL_INSTALLED: Final = frozenset(("entry_points", "iter_entry_points", "packages_distributions"))
-"""What asks about all distributions."""
-_PROBES: Final = frozenset(("find_spec", "find_loader", "get_loader"))
-_ABOUT: Final = frozenset(("version", "distribution", "metadata", "requires", "files", "get_distribution"))
-"""What asks whether a module is there, and what asks about a distribution."""
 _NAMESPACE: Final = {"globals", "locals", "eval", "exec", "compile"}
 _TELLING: Final = _ELSEWHERE | _IMPORTING | _NAMESPACE | {"sys", "addsitedir", "__path__"}
-_LOOKS_ONLY: Final = frozenset(
-    "get keys values items copy index count format join split rsplit splitlines strip lstrip rstrip lower upper title "
-    "startswith endswith replace encode decode partition rpartition find rfind union intersection difference issubset "
-    "issuperset isdisjoint isidentifier match fullmatch search sub findall finditer exists is_file is_dir resolve "
-    "absolute joinpath relative_to with_name with_suffix as_posix read_text read_bytes hexdigest most_common".split()
-)
-INERT: Final = frozenset(
-    "staticmethod classmethod property abstractmethod cached_property lru_cache cache wraps contextmanager "
-    "asynccontextmanager overload override final setter getter deleter total_ordering no_grad inference_mode".split()
-)
-"""Decorators that only describe what they decorate, by their last names."""
 _LONGEST_NAME: Final = 200
 
 
@@ -113,6 +101,7 @@ class Reader:
         self.stirs: set[Chain] = set()
         self.calls: set[Chain] = set()
         self.acts: set[Chain] = set()
+        self.hands: set[tuple[Chain, Chain]] = set()
         self.attributes: set[str] = set()
         self.texts: set[str] = set()
         self.imports: list[Alias] = []
@@ -136,7 +125,23 @@ class Reader:
         reads, writes, stirs, calls, acts, attributes, texts, computed, noted = named
         imports, binds = tuple(self.imports), tuple(self.binds)
         return Code(
-            digest, docs, notes, reads, writes, stirs, calls, acts, attributes, texts, imports, binds, computed, noted
+            *(
+                digest,
+                docs,
+                notes,
+                reads,
+                writes,
+                stirs,
+                calls,
+                acts,
+                attributes,
+                texts,
+                imports,
+                binds,
+                computed,
+                noted,
+            ),
+            tuple(sorted(self.hands)),
         )
 
     def _walk(self, nodes: list[ast.AST]) -> None:
@@ -283,13 +288,16 @@ class Reader:
             return
         found = self._global(func)
         if found:
+            if name not in TAKES_AS_IT_IS:
+                given = map(self._global, (*node.args, *(keyword.value for keyword in node.keywords)))
+                self.hands.update((found, one) for one in given if one)
             self.calls.add(found)
             if not used:
                 self.acts.add(found)
-            if len(found) > 1 and found[-1] not in _LOOKS_ONLY:
+            if len(found) > 1 and found[-1] not in LOOKS_ONLY:
                 self.stirs.add(found[:-1])
         else:
-            if func.__class__ is ast.Attribute and func.attr not in _LOOKS_ONLY and (root := self._root(func)):
+            if func.__class__ is ast.Attribute and func.attr not in LOOKS_ONLY and (root := self._root(func)):
                 self.stirs.add(root)
             if not used and (root := self._root(func)):
                 self.acts.add(root)
@@ -311,11 +319,11 @@ class Reader:
         said = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
         if name in _IMPORTERS or name in _LOADERS:
             self.computed.add("import")
-        elif said and name in _PROBES:
+        elif said and name in PROBES:
             self.texts.add(f"?{said}")
-        elif said and name in _ABOUT:
+        elif said and name in ABOUT:
             self.texts.add(f"={said}")
-        elif name in _ALL_INSTALLED:
+        elif name in ALL_INSTALLED:
             self.texts.add("=*")
         elif plain and name in ("vars", "dir") and not node.args:
             self.computed.add("namespace")
@@ -375,8 +383,8 @@ class Reader:
             self._open(node, ("values",))
 
     def _text(self, value: str) -> None:
-        for found in _FIELD.finditer(value) if "{" in value else ():
-            self.attributes.update(found[1].split("."))
+        for field in _FIELD.finditer(value) if "{" in value else ():
+            self.attributes.update(_PART.findall(field[0]))
         if "%(lineno)" in value or "{lineno" in value:
             self.attributes.add("%lineno")
         if "-m" in value and (program := _PROGRAM.search(value)):

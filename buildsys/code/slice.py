@@ -251,6 +251,12 @@ def _split(name: str) -> tuple[str, str]:
     return path, function or "*"
 
 
+def _once(wheres: Sequence[Where], digests: Mapping[Where, Digest]) -> Sequence[Where]:
+    """The first alone of imports that are all the same."""
+    alike = all(where.piece.kind == "import" for where in wheres) and len({digests[where] for where in wheres}) == 1
+    return wheres[:1] if alike else wheres
+
+
 def _files(paths: Mapping[str, None], texts: Mapping[str, str]) -> Iterator[Reached]:
     for path in paths:
         text = texts.get(path, "")
@@ -310,6 +316,7 @@ class _Symbols:
             by_name.setdefault(where.piece.name, []).append(where)
         digests = {where: self._digest(where) for where in wheres}
         for name, same in by_name.items():
+            same = [*_once(same, digests)]
             digest = digests[same[0]] if len(same) == 1 else digest_of([digests[where] for where in same])
             lines = tuple(run for where in same for run in self._runs_of_lines(where))
             yield Reached(path, name, digest, same[0].piece.line, lines, self._via(same[0]))
@@ -393,7 +400,7 @@ class _Symbols:
             for name in changed.union(where.unit.code.binds):
                 bind.setdefault(name, []).append(where)
         for name, binders in sorted(bind.items()):
-            if len(binders) < 2:
+            if len(_once(binders, digests)) < 2:
                 continue
             known = [
                 where for where in units if where in binders or any(chain[0] == name for chain in _reads(where.unit))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 import msgspec
 
-from buildsys.code.reading import INERT, Chain, Code, Reader, means_of
+from buildsys.code.functions import OVERLOAD, overloads_of
+from buildsys.code.known import INERT
+from buildsys.code.reading import Chain, Code, Reader, means_of
 from buildsys.code.scopes import MODULE, Alias, Scope, aliases, body_scope, class_scope
 from buildsys.digest import digest_bytes
 
@@ -73,10 +75,11 @@ class _Parting:
     def __init__(self, tree: ast.Module, *, walrus: bool) -> None:
         self._checks = any(_binds(node, "TYPE_CHECKING") for node in tree.body)  # So it may be true.
         self._plain_object = not any(_may_bind(node, "object") for node in tree.body)
+        self._is_overload = overloads_of(tree)
         self._n_of: Counter[str] = Counter()
         self._walrus = walrus
 
-    def units(self, body: Iterable[ast.stmt], scope: Scope) -> Iterator[Unit]:
+    def units(self, body: list[ast.stmt], scope: Scope) -> Iterator[Unit]:
         for node in (run for one in body for run in ([one] if self._checks else _run(one))):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 yield from self._imports(node, scope)
@@ -84,7 +87,7 @@ class _Parting:
                 yield self._class(node, scope)
             elif isinstance(node, ast.If) and _is_name_test(node):
                 yield self._main(node, scope)
-            elif not _is_idle(node):
+            elif not _is_idle(node) and not (self._is_overload(node) and _is_bound_again(node, body)):
                 yield self._statement(node, scope)
 
     def _imports(self, node: ast.Import | ast.ImportFrom, scope: Scope) -> Iterator[Unit]:
@@ -153,8 +156,10 @@ class _Parting:
         """The bodies of what was defined in a piece; what is imported around them they can read."""
         found = []
         for name, node, outer in reader.definitions:
-            self._n_of[name] += 1
+            overload = self._is_overload(node)
+            self._n_of[name] += not overload
             numbered = f"{name}#{self._n_of[name]}" if self._n_of[name] > 1 else name
+            numbered = f"{name}{OVERLOAD}" if overload else numbered
             inner = Reader(body_scope(node, name, outer, walrus=self._walrus))
             body = inner.read(node.body)
             if imports:
@@ -172,6 +177,15 @@ class _Parting:
             return f"{scope.within}{type(node).__name__.lower()}"
         line = ast.unparse(node)
         return scope.within + (line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…")
+
+
+def _is_bound_again(node: ast.stmt, body: list[ast.stmt]) -> bool:
+    """A function of its name is defined behind it."""
+    name = getattr(node, "name", "")
+    return any(
+        isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == name
+        for one in body[body.index(node) + 1 :]
+    )
 
 
 def _start(node: ast.stmt) -> int:

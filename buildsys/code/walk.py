@@ -243,7 +243,10 @@ class Walk:
                 self._include(where._replace(member=member), where)
 
     def _imported_by_name(self, where: Where) -> None:
-        for alias in where.unit.code.imports:
+        code = where.piece.code
+        for name in code.binds if where.member else ():
+            self._chain(where, (name,), code.imports, observed=True)
+        for alias in code.imports:
             if not self._resolver.packages(alias, where.path):
                 self._outside(alias.module if not alias.level else "")
 
@@ -352,6 +355,8 @@ class Walk:
                         self.loose(package.file)
         for name in code.computed:
             self._computed(where, name)
+        for taker, given in code.hands:
+            self._hand(where, taker, given, imports)
 
     def _chain(self, where: Where, chain: Chain, imports: tuple[Alias, ...], *, observed: bool) -> None:
         for meaning in self._resolver.meanings(where.path, chain, imports):
@@ -362,6 +367,16 @@ class Walk:
                     self.whole(meaning.file)
             elif meaning.module:
                 self._outside(meaning.module)
+
+    def _hand(self, where: Where, taker: Chain, given: Chain, imports: tuple[Alias, ...]) -> None:
+        """A class that something outside is given: it may look at any part of it."""
+        meanings = self._resolver.meanings(where.path, given, imports)
+        symbols = [one for one in meanings if isinstance(one, Symbol) and one.name == given[-1]]
+        if symbols and any(isinstance(one, Outside) for one in self._resolver.meanings(where.path, taker, imports)):
+            for symbol in symbols:
+                for unit in self._resolver.source(symbol.path).bound.get(symbol.name, ()):
+                    for member in unit.members:
+                        self._include(Where(symbol.path, unit, member), where)
 
     def _outside(self, module: str) -> None:
         """Something from outside, which may run what is installed as editable by itself."""

@@ -1,0 +1,8 @@
+from unittest import mock
+class A:
+    def go(self):
+        pass
+    def halt(self):
+        pass
+def f():
+    return hasattr(mock.create_autospec(A), 'halt')

@@ -1,0 +1,3 @@
+X = bytearray(b'a')
+def f():
+    return X

@@ -1,0 +1,3 @@
+X = b'a'
+def f():
+    return X

@@ -1,0 +1,3 @@
+import sys
+def limit():
+    return sys._getframe(1).f_globals['LIMIT']

@@ -1,0 +1,4 @@
+class A:
+    X = 1
+def f():
+    return sorted(name for name in vars(A) if name.isupper())

@@ -1,0 +1,10 @@
+from h1 import scale, Box
+LIMIT = 10
+def f():
+    found = [
+        # each
+        scale(n) for n in range(3)  # three
+    ]
+    if len(found) > LIMIT:
+        return None
+    return {"a": found, "b": Box(2).size()}

@@ -1,0 +1,4 @@
+import contextvars
+MODE = contextvars.ContextVar('mode', default='a')
+def f():
+    return MODE.get()

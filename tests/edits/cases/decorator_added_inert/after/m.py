@@ -1,0 +1,7 @@
+def same(fn):
+    return fn
+@same
+def g():
+    return 1
+def f():
+    return g()

@@ -1,0 +1,4 @@
+def page():
+    '''<i>{}</i>'''
+def f():
+    return page.__doc__.format(1)

@@ -1,0 +1,3 @@
+import h1
+def f():
+    return eval('h1.g()')

@@ -1,0 +1,2 @@
+def closed(found):
+    found.append(1)

@@ -1,0 +1,3 @@
+from decimal import Decimal
+def f():
+    return Decimal('0.1')

@@ -1,0 +1,4 @@
+class A:
+    pass
+def f():
+    return sorted(name for name, one in globals().items() if isinstance(one, type))

@@ -1,0 +1,3 @@
+from pkg import part
+def f():
+    return part.X

@@ -1,0 +1,4 @@
+class A:
+    from h1 import X
+def f():
+    return A.X

@@ -1,0 +1,2 @@
+import state
+state.N += 2

@@ -1,0 +1,4 @@
+import state
+import one
+def f():
+    return state.N

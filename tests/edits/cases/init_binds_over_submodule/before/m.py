@@ -1,0 +1,3 @@
+from pkg import part
+def f():
+    return getattr(part, 'X', part)

@@ -1,0 +1,5 @@
+import inspect
+def g():
+    pass
+def f():
+    return inspect.iscoroutinefunction(g)

@@ -1,0 +1,7 @@
+class A:
+    name = 'a'
+class B:
+    name = 'b'
+ALL = [A, B]
+def f():
+    return [one.name for one in ALL]

@@ -1,0 +1,3 @@
+import pkg
+def f():
+    return pkg.X

@@ -1,0 +1,4 @@
+def key(x):
+    return -x
+def f():
+    return max([1, 2, 3], key=key)

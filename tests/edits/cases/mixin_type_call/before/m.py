@@ -1,0 +1,8 @@
+class Base:
+    def size(self):
+        return 1
+    def weight(self):
+        return 2
+A = type('A', (Base,), {})
+def f():
+    return A().size()

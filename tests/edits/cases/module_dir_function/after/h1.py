@@ -1,0 +1,2 @@
+def __dir__():
+    return ['a', 'b']

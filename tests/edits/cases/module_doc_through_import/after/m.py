@@ -1,0 +1,3 @@
+import h1
+def f():
+    return h1.__doc__

@@ -1,0 +1,4 @@
+import os
+# one
+def f():
+    return os.path.basename(__file__)

@@ -1,0 +1,6 @@
+def b():
+    return 1
+def a():
+    return 2
+def f():
+    return a()

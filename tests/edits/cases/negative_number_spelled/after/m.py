@@ -1,0 +1,3 @@
+X = ~0
+def f():
+    return X

@@ -1,0 +1,5 @@
+from typing import overload
+def g(x):
+    return x
+def f():
+    return g(1)

@@ -1,0 +1,3 @@
+from .. import X
+def g():
+    return X

@@ -1,0 +1,3 @@
+from a.b.c import g
+def f():
+    return g()

@@ -1,0 +1,4 @@
+import importlib
+import h1
+def f():
+    return importlib.reload(h1).X

@@ -1,0 +1,3 @@
+X = 'a\x09b'
+def f():
+    return X

@@ -1,0 +1,3 @@
+X = 'a\tb'
+def f():
+    return X

@@ -1,0 +1,4 @@
+from one import X
+from two import *
+def f():
+    return X

@@ -1,0 +1,2 @@
+def h():
+    print('one')

@@ -1,0 +1,2 @@
+class A:
+    name = 'b'

@@ -1,0 +1,6 @@
+import threading
+class Mine(threading.local):
+    n = 2
+HELD = Mine()
+def f():
+    return HELD.n

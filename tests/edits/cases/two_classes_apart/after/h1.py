@@ -1,0 +1,7 @@
+def scale(n, by=2):
+    return n * by
+class Box:
+    def __init__(self, n):
+        self.n = n
+    def size(self):
+        return self.n

@@ -1,0 +1,6 @@
+from typing import TypeVar
+T = TypeVar('T', bound=int)
+def g(x: T) -> T:
+    return x
+def f():
+    return g(1)

@@ -1,0 +1,7 @@
+from enum import Enum
+class A(Enum):
+    X = 1
+class B(Enum):
+    Y = 1
+def f():
+    return A.X.value

@@ -1,0 +1,2 @@
+__version__ = '1.1'
+from pkg.part import h

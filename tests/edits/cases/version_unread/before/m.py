@@ -1,0 +1,3 @@
+from pkg import h
+def f():
+    return h()

@@ -1,0 +1,2 @@
+__version__ = '1.0'
+from pkg.part import h

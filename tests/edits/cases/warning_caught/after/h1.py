@@ -1,0 +1,3 @@
+import warnings
+def h():
+    warnings.warn('two')
