@@ -45,7 +45,8 @@ class EffectsOf:
     def unit(self, path: str, unit: Unit) -> Effects:
         """What running the unit may change beside the names that it binds."""
         pieces = [unit.code, *(member.code for member in unit.members)]
-        return _together([*(self._code(path, code, ()) for code in pieces), *self._derived(path, unit)])
+        raises = Effects(outside=any("raise" in code.computed for code in pieces))  # Whoever imports it may fail.
+        return _together([raises, *(self._code(path, code, ()) for code in pieces), *self._derived(path, unit)])
 
     def _derived(self, path: str, unit: Unit) -> Iterator[Effects]:
         """What a class tells those that it derives from, and its metaclass."""

@@ -29,3 +29,12 @@ ALL_INSTALLED: Final = frozenset(("entry_points", "iter_entry_points", "packages
 PROBES: Final = frozenset(("find_spec", "find_loader", "get_loader"))
 ABOUT: Final = frozenset(("version", "distribution", "metadata", "requires", "files", "get_distribution"))
 """What asks whether a module is there, and what asks about a distribution."""
+ELSEWHERE: Final = frozenset(("spec_from_file_location", "SourceFileLoader", "load_source", "run_path"))
+PLACES: Final = frozenset(("path", "meta_path", "path_hooks"))
+IMPORTERS: Final = {"import_module", "__import__"}
+IMPORTING: Final = frozenset(
+    "import_module __import__ run_module run_path iter_modules walk_packages locate resolve_name import_string".split()
+)
+LOADERS: Final = IMPORTING - IMPORTERS
+NAMESPACE: Final = {"globals", "locals", "eval", "exec", "compile"}
+TELLING: Final = ELSEWHERE | IMPORTING | NAMESPACE | {"sys", "addsitedir", "__path__"}

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
+from buildsys.code import known
 from buildsys.code.functions import Function
-from buildsys.code.known import ABOUT, ALL_INSTALLED, INERT, LOOKS_ONLY, PROBES, TAKES_AS_IT_IS
-from buildsys.code.scopes import Alias, Scope, aliases, fields_of, parameters
+from buildsys.code.scopes import Alias, Scope, aliases, fields_of, parameters, unmangled
 from buildsys.digest import Digest, digest_bytes
 
 Chain = tuple[str, ...]
@@ -56,30 +56,21 @@ class Code(msgspec.Struct, frozen=True, array_like=True, gc=False):
     hands: tuple[tuple[Chain, Chain], ...] = ()
 
 
-COMPUTED: Final = ("import", "attribute", "namespace", "path", "file", "elsewhere")
+COMPUTED: Final = ("import", "attribute", "namespace", "path", "file", "elsewhere", "raise")
 """What code may do by names that are not in it: import a module, read an attribute or a name of its own module; add to
-where modules are found, run a file that is named in a text, and run any file of the project."""
+where modules are found, run a file that is named in a text, and run any file of the project. Or raise an error."""
 ROAMING: Final = frozenset(("path", "file", "elsewhere"))
-_ELSEWHERE: Final = frozenset(("spec_from_file_location", "SourceFileLoader", "load_source", "run_path"))
-_PLACES: Final = frozenset(("path", "meta_path", "path_hooks"))
 _FIELD: Final = re.compile(r"\{[^{}!:]*")
 _PART: Final = re.compile(r"\.([A-Za-z_]\w*)")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _FILE: Final = re.compile(r"\.py(?!\w)")
 _PROGRAM: Final = re.compile(r"(?:^|\s)-m\s+([A-Za-z_][\w.]*)")
 _NAMES_AT: Final = {
-    **dict.fromkeys(("getattr", "setattr", "hasattr", "delattr"), slice(1, 2)),
+    **dict.fromkeys(("getattr", "setattr", "hasattr", "delattr", "getattr_static"), slice(1, 2)),
     **dict.fromkeys(("attrgetter", "methodcaller"), slice(0, 1)),
 }
 HANDED_ON: Final = "%code"
 """In the attributes of a piece: it makes a function of the code of another, and uses of that what it closes over."""
-_IMPORTERS: Final = {"import_module", "__import__"}
-_IMPORTING: Final = frozenset(
-    "import_module __import__ run_module run_path iter_modules walk_packages locate resolve_name import_string".split()
-)
-_LOADERS: Final = _IMPORTING - _IMPORTERS
-_NAMESPACE: Final = {"globals", "locals", "eval", "exec", "compile"}
-_TELLING: Final = _ELSEWHERE | _IMPORTING | _NAMESPACE | {"sys", "addsitedir", "__path__"}
 _LONGEST_NAME: Final = 200
 
 
@@ -199,7 +190,7 @@ class Reader:
         root: Any
         chain, root = _chain(node)
         self.attributes.update(chain if id(node) not in self._handed_on else (*chain[:-1], HANDED_ON))
-        self.attributes.update(filter(None, map(_unmangled, chain)))
+        self.attributes.update(filter(None, map(unmangled, chain)))
         if "__dict__" in chain and not (chain[0] == "__dict__" and _last(root) == "self"):
             self.computed.add("attribute")
         if root.__class__ is not ast.Name:
@@ -281,23 +272,23 @@ class Reader:
     def _call(self, node: ast.Call, *, used: bool = True) -> None:
         func: Any = node.func
         name = str(getattr(func, "attr", None) or getattr(func, "id", ""))
-        if name in _IMPORTERS and len(node.args) == 1 and not node.keywords and _is_text(node.args[0]):
+        if name in known.IMPORTERS and len(node.args) == 1 and not node.keywords and _is_text(node.args[0]):
             self.imports.append(Alias("", node.args[0].value, "*module"))  # type: ignore[attr-defined]
             self._parts.append(f"import {name}(")
             self._stack += (")", node.args)
             return
         found = self._global(func)
         if found:
-            if name not in TAKES_AS_IT_IS:
+            if name not in known.TAKES_AS_IT_IS:
                 given = map(self._global, (*node.args, *(keyword.value for keyword in node.keywords)))
                 self.hands.update((found, one) for one in given if one)
             self.calls.add(found)
             if not used:
                 self.acts.add(found)
-            if len(found) > 1 and found[-1] not in LOOKS_ONLY:
+            if len(found) > 1 and found[-1] not in known.LOOKS_ONLY:
                 self.stirs.add(found[:-1])
         else:
-            if func.__class__ is ast.Attribute and func.attr not in LOOKS_ONLY and (root := self._root(func)):
+            if func.__class__ is ast.Attribute and func.attr not in known.LOOKS_ONLY and (root := self._root(func)):
                 self.stirs.add(root)
             if not used and (root := self._root(func)):
                 self.acts.add(root)
@@ -317,13 +308,13 @@ class Reader:
         """Note what a call does by a name that it is given."""
         first = node.args[0] if node.args else None
         said = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
-        if name in _IMPORTERS or name in _LOADERS:
+        if name in known.IMPORTERS or name in known.LOADERS:
             self.computed.add("import")
-        elif said and name in PROBES:
+        elif said and name in known.PROBES:
             self.texts.add(f"?{said}")
-        elif said and name in ABOUT:
+        elif said and name in known.ABOUT:
             self.texts.add(f"={said}")
-        elif name in ALL_INSTALLED:
+        elif name in known.ALL_INSTALLED:
             self.texts.add("=*")
         elif plain and name in ("vars", "dir") and not node.args:
             self.computed.add("namespace")
@@ -343,22 +334,22 @@ class Reader:
         """Note what is done by names that tell of it wherever they stand."""
         for alias in self.imports:
             self.computed |= means_of(alias)
-        if _TELLING.isdisjoint(self.attributes.union(*self.reads, *self.writes, *self.stirs, *self.calls)):
+        if known.TELLING.isdisjoint(self.attributes.union(*self.reads, *self.writes, *self.stirs, *self.calls)):
             return
         named = {name for chain in (*self.reads, *self.writes, *self.stirs) for name in chain}
         named |= self.attributes
         chains = self.reads | self.calls
         ends = {chain[-1] for chain in chains if len(chain) == 1 or chain[0] in ("builtins", "__builtins__")}
-        if not _ELSEWHERE.isdisjoint(named) or "exec" in ends:
+        if not known.ELSEWHERE.isdisjoint(named) or "exec" in ends:
             self.computed.add("elsewhere")
-        if not ends.isdisjoint(_NAMESPACE):
+        if not ends.isdisjoint(known.NAMESPACE):
             self.computed.add("namespace")
-        if not ends.isdisjoint(("eval", "exec")) or any(chain[-1] in _IMPORTING for chain in chains):
+        if not ends.isdisjoint(("eval", "exec")) or any(chain[-1] in known.IMPORTING for chain in chains):
             self.computed.add("import")
         of_sys = {
             chain[1] for chain in (*self.reads, *self.writes, *self.stirs) if chain[0] == "sys" and len(chain) > 1
         }
-        if not _PLACES.isdisjoint(of_sys) or "addsitedir" in named or "__path__" in named:
+        if not known.PLACES.isdisjoint(of_sys) or "addsitedir" in named or "__path__" in named:
             self.computed.add("path")
         if "modules" in of_sys:
             self.computed.add("namespace")
@@ -390,7 +381,7 @@ class Reader:
         if "-m" in value and (program := _PROGRAM.search(value)):
             self.texts.add(f"-m {program[1]}")
         if value.isidentifier():
-            self.attributes.update((value, _unmangled(value) or value))
+            self.attributes.update((value, unmangled(value) or value))
         elif _FILE.search(value):
             self.computed.add("file")
             self.texts.add(value)
@@ -471,7 +462,7 @@ class Reader:
         for decorator in node.decorator_list:
             if found := self._global(decorator):
                 self.calls.add(found)
-                if len(found) > 1 and found[-1] not in INERT:
+                if len(found) > 1 and found[-1] not in known.INERT:
                     self.stirs.add(found[:-1])
 
     def bind(self, name: str) -> None:
@@ -481,6 +472,14 @@ class Reader:
     def _pattern(self, node: ast.MatchAs | ast.MatchStar) -> None:
         if node.name:
             self.bind(node.name)
+        self._open(node, fields_of(node.__class__))
+
+    def _class_pattern(self, node: ast.MatchClass) -> None:
+        self.attributes.update(node.kwd_attrs)
+        self._open(node, fields_of(node.__class__))
+
+    def _raise(self, node: ast.Raise | ast.Assert) -> None:
+        self.computed.add("raise")
         self._open(node, fields_of(node.__class__))
 
     def _assigned(self, node: ast.Assign | ast.AugAssign) -> None:
@@ -546,6 +545,9 @@ _HANDLERS: Final[dict[type, Callable[[Reader, Any], None]]] = {
     ast.ClassDef: Reader._class,
     ast.MatchAs: Reader._pattern,
     ast.MatchStar: Reader._pattern,
+    ast.MatchClass: Reader._class_pattern,
+    ast.Raise: Reader._raise,
+    ast.Assert: Reader._raise,
     ast.Assign: Reader._assigned,
     ast.AugAssign: Reader._assigned,
     ast.Yield: Reader._yield,
@@ -570,12 +572,6 @@ def _chain(node: ast.Attribute) -> tuple[list[str], ast.expr]:
     return names, value
 
 
-def _unmangled(name: str) -> str:
-    """A private name as it is written in its class, "" for what is none: __x for _C__x."""
-    at = name.find("__", 2) if name[:1] == "_" and name[:2] != "__" and not name.endswith("__") else -1
-    return name[at:] if at > 0 else ""
-
-
 def _last(node: Any) -> str:
     """The last name of a chain."""
     return str(getattr(node, "attr", None) or getattr(node, "id", ""))
@@ -588,11 +584,11 @@ def _is_text(node: ast.expr) -> bool:
 def means_of(alias: Alias) -> set[str]:
     """What an import gives a name to that does things by computed names, where calls of it do not show."""
     means = set()
-    if alias.attribute in _ELSEWHERE:
+    if alias.attribute in known.ELSEWHERE:
         means.add("elsewhere")
-    if alias.attribute in (*_IMPORTERS, *_LOADERS) and alias.attribute != alias.name:
+    if alias.attribute in (*known.IMPORTERS, *known.LOADERS) and alias.attribute != alias.name:
         means.add("import")
-    if alias.module == "sys" and (alias.attribute in (*_PLACES, "*") or alias.attribute == "" != alias.name):
+    if alias.module == "sys" and (alias.attribute in (*known.PLACES, "*") or alias.attribute == "" != alias.name):
         means.add("path")
     if alias.module == "sys" and alias.attribute == "modules":
         means.add("namespace")

@@ -131,3 +131,9 @@ _COMPREHENSIONS: Final = {ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictC
 def parameters(args: ast.arguments) -> list[str]:
     named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
     return [one.arg for one in (*named, *filter(None, (args.vararg, args.kwarg)))]
+
+
+def unmangled(name: str) -> str:
+    """A private name as it is written in its class, "" for what is none: __x for _C__x."""
+    at = name.find("__", 2) if name[:1] == "_" and name[:2] != "__" and not name.endswith("__") else -1
+    return name[at:] if at > 0 else ""

@@ -1,0 +1,8 @@
+class Base:
+    size = 1
+    def go(self):
+        return self.size
+class Box(Base):
+    x = 1
+def f():
+    return Box().go()

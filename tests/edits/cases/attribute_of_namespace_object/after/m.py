@@ -1,0 +1,5 @@
+class Box:
+    x = 1
+    y = 2
+def f():
+    return [name for name in type(Box()).__dict__ if name[0] != '_']

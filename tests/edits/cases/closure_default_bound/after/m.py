@@ -1,0 +1,2 @@
+def f():
+    return [g() for g in [lambda n=n: n for n in range(3)]]

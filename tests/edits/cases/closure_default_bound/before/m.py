@@ -1,0 +1,2 @@
+def f():
+    return [g() for g in [lambda: n for n in range(3)]]

@@ -1,0 +1,4 @@
+# -*- coding: cp1251 -*-
+X = 'é'
+def f():
+    return X

@@ -1,0 +1,4 @@
+# -*- coding: utf-8 -*-
+X = 'é'
+def f():
+    return X

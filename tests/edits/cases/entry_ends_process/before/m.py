@@ -1,0 +1,4 @@
+import os
+CODE = 3
+def f():
+    os._exit(CODE)

@@ -1,0 +1,3 @@
+from h1 import WHY
+def f():
+    raise ValueError(WHY)

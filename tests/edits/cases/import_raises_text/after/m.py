@@ -1,0 +1,3 @@
+def f():
+    import h1
+    return h1.X

@@ -1,0 +1,3 @@
+X = 1e309
+def f():
+    return X

@@ -1,0 +1,3 @@
+X = 1e308
+def f():
+    return X

@@ -1,0 +1,3 @@
+X = '\ud801'
+def f():
+    return ascii(X)

@@ -1,0 +1,3 @@
+X = '\ud800'
+def f():
+    return ascii(X)

@@ -1,0 +1,5 @@
+def f():
+    for n in range(2):
+        if n > 5:
+            break
+    return n

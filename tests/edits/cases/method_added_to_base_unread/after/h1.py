@@ -1,0 +1,4 @@
+class Base:
+    x = 1
+    def weight(self):
+        return 4

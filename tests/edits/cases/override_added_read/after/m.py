@@ -1,0 +1,10 @@
+class Base:
+    def go(self):
+        return self.step()
+    def step(self):
+        return 1
+class Box(Base):
+    def step(self):
+        return 2
+def f():
+    return Box().go()
