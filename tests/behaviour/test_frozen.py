@@ -20,8 +20,8 @@ run     = "scripts/train.py::train"
 inputs  = { data = "@copy" }
 outputs = { model = "build/{profile}/model.txt" }
 """
-# Each waits for its gate, so that a test can edit while it runs. It is beside the project, in a temporary folder, so that
-# it is no input.
+# Each waits for its gate, so that a test can edit while it runs. It is beside the project, in a temporary folder, so
+# that it is no input.
 SCRIPT = """
 import os
 import time
