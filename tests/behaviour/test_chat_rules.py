@@ -9,12 +9,13 @@ from contextlib import closing
 import pytest
 
 from buildsys.collect import Collector, Keep
+from buildsys.model import Notice
 from buildsys.plan.estimate import Estimate
 from buildsys.project import Project
 from buildsys.query import sql
 from buildsys.run.replies import sizes
 from buildsys.survey import survey
-from tests.behaviour.conftest import Space
+from tests.behaviour.conftest import Built, Space
 from tests.chat.server import Answer, ChatServer, error_body
 
 RULES = """
@@ -238,3 +239,28 @@ def test_a_plan_counts_what_is_to_be_sent_and_what_is_answered(chat: Space, serv
     found = planned(chat)
     assert (found.requests, found.answered, found.output_tokens) == (N, 0, 7.0 * N)
     assert len(server.asked) == N + 1
+
+
+def test_what_a_request_is_made_of_and_no_rule_declares_counts(chat: Space, server: ChatServer) -> None:
+    chat.write("extra/system.txt", "be brief")
+    chat.replace("scripts/gen.py", 'record["text"]}', 'record["text"] + open("extra/system.txt").read()}')
+    built = chat.build()
+    assert ["extra/system.txt" in text for text in notices(built)] == [True]
+    assert len(server.asked) == N
+    assert chat.build().ran == []
+    chat.write("extra/system.txt", "be long")
+    assert [action for action in chat.build().ran if action.startswith("replies")]
+    assert len(server.asked) == 2 * N
+
+
+def test_an_edit_of_what_no_request_was_made_by_asks_nothing(chat: Space, server: ChatServer) -> None:
+    chat.replace("scripts/gen.py", "    message = {", '    if record["text"] == "odd":\n        odd()\n    message = {')
+    chat.replace("scripts/gen.py", "def extract", "def odd():\n    return 1\n\ndef extract")
+    chat.build()
+    chat.replace("scripts/gen.py", "return 1", "return 2")
+    assert chat.build().ran == []
+    assert len(server.asked) == N
+
+
+def notices(built: Built) -> list[str]:
+    return [event.text for event in built.events if isinstance(event, Notice)]
