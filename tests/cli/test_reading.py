@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -22,7 +23,7 @@ def test_plan_says_what_would_run_and_why(run, project):
     assert first == "3 actions: 1 to run; 1 to run, unless equal; 1 up to date"
     assert words.split(maxsplit=4) == ["words", "1", "to", "run", "input text changed (data/one.txt)"]
     assert book.endswith("unless equal")
-    assert takes.startswith("about 0.")
+    assert re.match(r"about \d", takes)
 
 
 def test_plan_tells_the_shards_that_are_skipped_in_one_line(run, project):
