@@ -308,6 +308,7 @@ class Reader:
         """Note what a call does by a name that it is given."""
         first = node.args[0] if node.args else None
         said = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+        self.attributes.update("%record" for one in node.keywords if (one.arg or name) in ("record", "catch_warnings"))
         if name in known.IMPORTERS or name in known.LOADERS:
             self.computed.add("import")
         elif said and name in known.PROBES:

@@ -278,9 +278,7 @@ class _Symbols:
         self._notes = not read.isdisjoint(_READS_NOTES) or ("torch" in outside and not read.isdisjoint(_TYPED_BY_TORCH))
         self._closures = not read.isdisjoint(_READS_CLOSURES)
         self._text = not read.isdisjoint(_READS_TEXT)
-        asks = not read.isdisjoint(("catch_warnings", "getframeinfo")) or not walk.names.isdisjoint(
-            ("inspect", "logging")
-        )
+        asks = not read.isdisjoint(("%record", "getframeinfo")) or not walk.names.isdisjoint(("inspect", "logging"))
         self._lines = not read.isdisjoint(_READS_LINES) or (asks and "lineno" in read)
         self._order = walk.any_attribute or not read.isdisjoint(_READS_ORDER)
 
