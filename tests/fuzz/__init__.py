@@ -5,7 +5,8 @@
     model              what a clean build gives, and what a build may run: the reference
     chronicle          what builds did so far, and so what the next one may do
     foretold           what a plan said, held against what its build did
-    stand_ins          workers and a manifest in this process, since real ones take most of the time
+    stand_ins          workers in this process, and who gets them: real ones take most of the time
+    memory             a manifest in this process, for the same reason
     case               one random project and its steps, played on a real disk and held against the model
     campaign           many cases in several processes, and the smallest form of one that fails
 
