@@ -171,7 +171,7 @@ class _Play:
         if model.is_refused(world, rules):
             self._refused(asked)
             return
-        clean = model.Clean(world, rules, asked.profile).actions
+        clean = model.Clean(world, rules, asked.profile, is_mixed=self.case.real == "all").actions
         permits = self.past.permits(world, clean, asked.target)
         planned = survey(asked.project(self.root), asked.targets)
         seen, called = self._built(asked)

@@ -66,6 +66,14 @@ def rename_file(rng: random.Random, world: World) -> World:
     return replace(world, data={**data, f"{folder}/{name[0]}{rng.randrange(12)}.txt": content})
 
 
+def edit_extra(rng: random.Random, world: World) -> World:
+    """What only scripts know of: written, added, or gone."""
+    path = rng.choice(generate.EXTRAS)
+    if path in world.data and rng.random() < 0.4:
+        return replace(world, data={other: text for other, text in world.data.items() if other != path})
+    return replace(world, data={**world.data, path: generate.text(rng)})
+
+
 def edit_config(rng: random.Random, world: World) -> World:
     key = rng.choice(sorted(world.config))
     return replace(world, config={**world.config, key: generate.other_value(rng, world.config[key])})
@@ -100,6 +108,23 @@ def edit_helper(rng: random.Random, world: World) -> World:
 
 def edit_code(rng: random.Random, world: World) -> World:
     return _with_other(rng, world, lambda rule: replace(rule, version=rng.randint(1, 3)))
+
+
+def edit_rare(rng: random.Random, world: World) -> World:
+    """What only some actions run, if any do."""
+    rule = _any(rng, (rule for rule in world.rules.values() if rule.word))
+    return _with(world, replace(rule, rare=rng.randint(1, 3))) if rule else world
+
+
+def edit_rare_helper(rng: random.Random, world: World) -> World:
+    path = rng.choice(sorted(world.helpers))
+    helper = replace(world.helpers[path], rare=rng.randint(1, 3))
+    return replace(world, helpers={**world.helpers, path: helper})
+
+
+def edit_peeks(rng: random.Random, world: World) -> World:
+    rule = _any(rng, (rule for rule in world.rules.values() if rule.kind == "run"))
+    return _with(world, replace(rule, peeks=generate.peeks(rng, rule))) if rule else world
 
 
 def edit_way(rng: random.Random, world: World) -> World:
@@ -223,12 +248,16 @@ SOURCE_EDITS: dict[str, tuple[int, Edit]] = {
     "add_file": (2, add_file),
     "remove_file": (2, remove_file),
     "rename_file": (3, rename_file),
+    "edit_extra": (4, edit_extra),
     "edit_config": (3, edit_config),
     "edit_overlay": (1, edit_overlay),
     "reorder_config": (1, reorder_config),
     "comment": (2, comment),
     "edit_helper": (3, edit_helper),
     "edit_code": (4, edit_code),
+    "edit_rare": (5, edit_rare),
+    "edit_rare_helper": (3, edit_rare_helper),
+    "edit_peeks": (1, edit_peeks),
     "edit_way": (2, edit_way),
     "break_script": (1, break_script),
     "mend_scripts": (2, mend_scripts),
@@ -257,6 +286,10 @@ def _any(rng: random.Random, rules: Iterable[Rule]) -> Rule | None:
 def _with_other(rng: random.Random, world: World, change: Callable[[Rule], Rule]) -> World:
     rule = _any(rng, world.rules.values())
     return replace(world, rules={**world.rules, rule.name: change(rule)}) if rule else world
+
+
+def _with(world: World, rule: Rule) -> World:
+    return replace(world, rules={**world.rules, rule.name: rule})
 
 
 def _with_output(rng: random.Random, world: World, change: Callable[[Output], Output]) -> World:

@@ -6,17 +6,25 @@ Knows which references the engine allows, and nothing of how anything is built.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tests.fuzz.model import origin_of
-from tests.fuzz.world import SCRIPTS, Helper, Output, Rule, Source, Value, World
+from tests.fuzz.world import SCRIPTS, Helper, Output, Peek, PeekKind, Rule, Source, Value, World
 
 SHARDED = ("data/g0", "data/g1")
 """Folders of which each file is a shard."""
 MANY = "data/many"
 FOLDER = "data/folder"
 PLAIN = ("data/p0.txt", "data/p1.txt")
+EXTRA = "data/extra"
+"""What scripts look at, and no rule declares."""
+EXTRAS = tuple(f"{EXTRA}/e{n}.txt" for n in range(3))
+_PEEKED: Mapping[PeekKind, Sequence[str]] = {
+    "file": (*EXTRAS, PLAIN[0]),
+    "folder": (EXTRA, EXTRA, MANY),
+    "exists": (*EXTRAS, EXTRA),
+}
 _WORDS = ("red", "sea", "tin", "oak", "sun")
 _WAYS = ("all", "names", "first", "count", "set")
 _N_MARKS = 6
@@ -108,7 +116,19 @@ def _rule(rng: random.Random, world: World, name: str) -> Rule:
         ephemeral=not is_origin and rng.random() < 0.2,
     )
     rule = replace(rule, ephemeral=rule.ephemeral and not rule.check)
+    if kind == "run":
+        rule = replace(rule, word=rng.choice(("", *_WORDS)) if rng.random() < 0.7 else "")
+        rule = replace(rule, peeks=peeks(rng, rule))
     return replace(rule, inputs={f"i{n}": source_for(rng, world, rule) for n in range(rng.randint(1, 3))})
+
+
+def peeks(rng: random.Random, rule: Rule) -> tuple[Peek, ...]:
+    """None mostly."""
+    found = []
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        kind = rng.choice(tuple(_PEEKED))
+        found.append(Peek(kind, rng.choice(_PEEKED[kind]), bool(rule.word) and rng.random() < 0.6))
+    return tuple(found)
 
 
 def given_value(rng: random.Random, world: World, kind: str) -> Value:
@@ -183,6 +203,7 @@ def _data(rng: random.Random) -> dict[str, str]:
         data |= {f"{folder}/{shard_name(rng)}.txt": text(rng) for _ in range(rng.randint(1, 3))}
     data |= {f"{MANY}/m{n}.txt": text(rng) for n in rng.sample((1, 2, 10), 2)}
     data |= {f"{FOLDER}/f{n}.txt": text(rng) for n in range(2)}
+    data |= {path: text(rng) for path in rng.sample(EXTRAS, 2)}
     return data
 
 

@@ -6,6 +6,7 @@ they read, so that an edit may lead to the same outputs.
 
 import hashlib
 import json
+import os
 import re
 from pathlib import Path
 
@@ -64,6 +65,28 @@ def make(way, fail, forms, inputs, outputs, facts):
     lines = lines_of(way, fail, {role: _read(given) for role, given in inputs.items()}, facts)
     for role, path in outputs.items():
         write(forms[role], lines, role, path)
+
+
+def holds(word, inputs):
+    """Whether any text among the inputs holds a word."""
+    return any(word in text for given in inputs.values() for _, text in _read(given))
+
+
+def peeked(kind, path):
+    """A line on what is at a path that no rule has to declare. kind: "file", "folder" or "exists"."""
+    if kind == "exists":
+        return peek_line(kind, path, os.path.exists(path))
+    try:
+        if kind == "folder":
+            return peek_line(kind, path, sorted(os.listdir(path)))
+        with open(path) as file:
+            return peek_line(kind, path, file.read())
+    except FileNotFoundError:
+        return peek_line(kind, path, None)
+
+
+def peek_line(kind, path, found):
+    return f"{kind} {path}: {found!r}"
 
 
 def write(form, lines, role, path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from tests.fuzz import kit
@@ -24,6 +24,7 @@ from tests.fuzz.world import (
     helpers_of,
     module_text,
     modules_of,
+    rare_line,
 )
 
 Tree = tuple[tuple[str, str], ...]
@@ -81,7 +82,8 @@ class Given:
 @dataclass(frozen=True)
 class Key:
     """wide: over all modules that the script reaches, with ephemeral inputs by their keys; narrow: over the functions
-    that the action calls, and what it reads.
+    that the action calls, and what it reads. Both are over what it looks at undeclared, and neither over rare functions
+    that it does not call.
 
     A build must run what has a narrow key that was never done, and may run what has a wide one.
     """
@@ -129,11 +131,15 @@ def is_refused(world: World, rules: Iterable[str]) -> bool:
 
 
 class Clean:
-    """A clean build of the wanted rules."""
+    """A clean build of the wanted rules.
 
-    def __init__(self, world: World, rules: Iterable[str], profile: str = "default") -> None:
+    is_mixed: what ran for one action may count for others of its rule, since one process ran them all.
+    """
+
+    def __init__(self, world: World, rules: Iterable[str], profile: str = "default", *, is_mixed: bool = False) -> None:
         self._world = world
         self._profile = profile
+        self._is_mixed = is_mixed
         self.actions: dict[Who, Action] = {}
         self._of_rule: dict[str, list[Who]] = {}
         for name in rules:
@@ -226,12 +232,12 @@ class Clean:
     # ------------------------------------------------------------ what it makes
 
     def _made(self, rule: Rule, who: Who, given: Mapping[str, Given]) -> Iterator[Made]:
-        texts = {role: [pair for file in one.files for pair in _texts(*file)] for role, one in given.items()}
+        texts = _texts_of(given)
         if rule.kind == "cat":
             whole = "".join(text for role in rule.inputs for _, text in texts[role])
             yield Made(rule.outputs[0].role, "", self._path(rule.outputs[0], who.shard), whole)
             return
-        lines = kit.lines_of(rule.way, rule.fail, texts, self._facts(rule))
+        lines = kit.lines_of(rule.way, rule.fail, texts, self._facts(rule, is_rare=_is_rare(rule, given)))
         for role, form in forms(rule).items():
             output = rule.output(role)
             if "*" in form:
@@ -246,13 +252,30 @@ class Clean:
                 else:
                     yield Made(role, "", path, kit.file_text(form, lines, role, _name(path)))
 
-    def _facts(self, rule: Rule) -> list[str]:
+    def _facts(self, rule: Rule, *, is_rare: bool) -> list[str]:
         shown = [f"version {rule.version}", *(flavour(self._world, helper) for helper in rule.helpers)]
         params = {name: self._world.value(value) for name, value in rule.params.items()}
         facts = shown if rule.shown else []
         if rule.kind == "run":
-            return [*facts, *(f"{name}={params[name]!r}" for name in sorted(params))]
+            facts += [f"{name}={params[name]!r}" for name in sorted(params)]
+            facts += [kit.peek_line(*one) for one in self._peeked(rule, {False})]
+            if is_rare:
+                facts += [f"rare {rule.rare}", *(rare_line(self._world, helper) for helper in rule.helpers)]
+                facts += [kit.peek_line(*one) for one in self._peeked(rule, {True})]
+            return facts
         return [*facts, *(f"{name}={_words(value)}" for name, value in params.items())]
+
+    def _peeked(self, rule: Rule, rare: set[bool]) -> list[tuple[str, str, object]]:
+        """Kind, path and answer of what is looked at undeclared, by functions that are rare or not."""
+        return [
+            (peek.kind, peek.path, self._answer(peek.kind, peek.path)) for peek in rule.peeks if peek.is_rare in rare
+        ]
+
+    def _answer(self, kind: str, path: str) -> object:
+        names = {name.partition("/")[0] for name in self._world.files_in(path)}
+        if kind == "exists":
+            return path in self._world.data or bool(names)
+        return self._world.data.get(path) if kind == "file" else sorted(names) or None
 
     def _path(self, output: Output, shard: str) -> str:
         return output.pattern.replace("{profile}", self._profile).replace("{shard}", shard)
@@ -269,17 +292,40 @@ class Clean:
         ]
         counted = sorted((role, one.counted) for role, one in given.items())
         read = sorted((role, one.many, one.files) for role, one in given.items())
-        return Key(_digest(facts, counted, self._modules(rule)), _digest(facts, read, self._functions(rule)))
+        is_rare = _is_rare(rule, given)
+        called = _as_called(self._world, rule, is_rare=is_rare)
+        wide = self._world if self._is_mixed and rule.word else called
+        looked = self._peeked(rule, {False, is_rare}), self._peeked(rule, {False, is_rare or self._is_mixed})
+        return Key(
+            _digest(facts, counted, _modules(wide, rule), looked[1]),
+            _digest(facts, read, _functions(called, rule), looked[0]),
+        )
 
-    def _modules(self, rule: Rule) -> list[tuple[str, str]]:
-        paths = set(modules_of(self._world, rule.script)) if rule.script else set()
-        return [(path, module_text(self._world, path)) for path in sorted(paths)]
 
-    def _functions(self, rule: Rule) -> list[tuple[str, str]]:
-        """Of the script only the function that is called."""
-        alone = World({rule.name: rule}, {}, {}, self._world.helpers)
-        helpers = {path for helper in rule.helpers for path in helpers_of(self._world, helper)}
-        return [(path, module_text(alone, path)) for path in sorted({rule.script, *helpers} - {""})]
+def _is_rare(rule: Rule, given: Mapping[str, Given]) -> bool:
+    """It calls its rare function."""
+    texts = [text for pairs in _texts_of(given).values() for _, text in pairs]
+    return bool(rule.word) and any(rule.word in text for text in texts)
+
+
+def _as_called(world: World, rule: Rule, *, is_rare: bool) -> World:
+    """The same, with nothing in those rare functions that an action of the rule does not call."""
+    called = rule.helpers if is_rare else ()
+    helpers = {path: one if path in called else replace(one, rare=0) for path, one in world.helpers.items()}
+    own = rule if is_rare else replace(rule, rare=0, peeks=tuple(peek for peek in rule.peeks if not peek.is_rare))
+    return replace(world, rules={**world.rules, rule.name: own}, helpers=helpers)
+
+
+def _modules(world: World, rule: Rule) -> list[tuple[str, str]]:
+    paths = set(modules_of(world, rule.script)) if rule.script else set()
+    return [(path, module_text(world, path)) for path in sorted(paths)]
+
+
+def _functions(world: World, rule: Rule) -> list[tuple[str, str]]:
+    """Of the script only the function that is called."""
+    alone = World({rule.name: world.rules[rule.name]}, {}, {}, world.helpers)
+    helpers = {path for helper in rule.helpers for path in helpers_of(world, helper)}
+    return [(path, module_text(alone, path)) for path in sorted({rule.script, *helpers} - {""})]
 
 
 def origin_of(world: World, rule: Rule) -> Rule | str | None:
@@ -295,6 +341,10 @@ def origin_of(world: World, rule: Rule) -> Rule | str | None:
 def objects_of(content: Content) -> list[str]:
     """The texts that the store keeps for it; of a folder the listing stands for itself."""
     return [content] if isinstance(content, str) else [f"listing {content!r}", *(text for _, text in content)]
+
+
+def _texts_of(given: Mapping[str, Given]) -> dict[str, list[tuple[str, str]]]:
+    return {role: [pair for file in one.files for pair in _texts(*file)] for role, one in given.items()}
 
 
 def _texts(name: str, content: Content) -> list[tuple[str, str]]:

@@ -13,13 +13,17 @@ from typing import Any
 from unittest import mock
 
 from buildsys import assess, build, prepare, survey
-from buildsys.assess import Assessor, Bound
+from buildsys.assess import Assessment, Assessor, Bound
 from buildsys.build import Build
 from buildsys.code import slice as slices
+from buildsys.counting import Counted, Counting
 from buildsys.deliver import Delivery
-from buildsys.digest import Digest, digest_of
+from buildsys.digest import NO_DIGEST, Digest, digest_of
+from buildsys.discover import Discoverer, Discovery
+from buildsys.model import Discovered, Trace
 from buildsys.plan import key
 from buildsys.plan.key import Fact
+from buildsys.prepare import Preparer
 from buildsys.state.files import Files
 from buildsys.state.objects import Objects
 from buildsys.state.store import Store
@@ -221,6 +225,53 @@ def dropped_outputs_are_not_made_again() -> AbstractContextManager[object]:
     return mock.patch.object(Supply, "lacking", return_value=[])
 
 
+def nothing_is_narrowed() -> AbstractContextManager[object]:
+    """Whatever changes in the code that an action could run runs it."""
+    return mock.patch.object(Preparer, "used", return_value=NO_DIGEST)
+
+
+def a_function_that_ran_is_not_in_what_was_used() -> AbstractContextManager[object]:
+    def used(self: Preparer, rule: Any, trace: Trace) -> Digest:
+        functions = frozenset(name for name in trace.functions if ":rare" not in name)
+        return of_trace(self, rule, replace(trace, functions=functions))
+
+    of_trace = Preparer.used
+    return mock.patch.object(Preparer, "used", used)
+
+
+def an_alias_survives_an_edit() -> AbstractContextManager[object]:
+    def counted(self: Counting, one: Any, result: Any) -> Counted | None:
+        return find(self, one, result) or (Counted(result) if result.alias else None)
+
+    find = Counting._counted
+    return mock.patch.object(Counting, "_counted", counted)
+
+
+def _discovered_without(is_lost: Callable[[Discovered], bool]) -> AbstractContextManager[object]:
+    def discovered(self: Discoverer, assessment: Any, traced: Any) -> Discovery:
+        found = discover(self, assessment, traced)
+        return replace(found, inputs=tuple(one for one in found.inputs if not is_lost(one)))
+
+    discover = Discoverer.discover
+    return mock.patch.object(Discoverer, "discover", discovered)
+
+
+def a_discovered_file_is_left_out() -> AbstractContextManager[object]:
+    return _discovered_without(lambda one: one.kind == "file")
+
+
+def a_discovered_folder_is_left_out() -> AbstractContextManager[object]:
+    return _discovered_without(lambda one: one.kind == "folder")
+
+
+def what_is_not_there_is_left_out() -> AbstractContextManager[object]:
+    return _discovered_without(lambda one: not one.value)
+
+
+def ephemeral_outputs_count_without_what_they_discovered() -> AbstractContextManager[object]:
+    return mock.patch.object(Assessment, "counted", lambda self, discovered=(): Digest(self.key))
+
+
 BUGS: Mapping[Plant, int] = {
     an_input_is_not_in_the_key: 12,
     names_of_inputs_are_not_in_the_key: 18,
@@ -249,5 +300,12 @@ BUGS: Mapping[Plant, int] = {
     a_plan_knows_no_store: 1,
     a_plan_forgets_early_cutoff: 12,
     dropped_outputs_are_not_made_again: 30,
+    nothing_is_narrowed: 0,
+    a_function_that_ran_is_not_in_what_was_used: 0,
+    an_alias_survives_an_edit: 0,
+    a_discovered_file_is_left_out: 0,
+    a_discovered_folder_is_left_out: 0,
+    what_is_not_there_is_left_out: 0,
+    ephemeral_outputs_count_without_what_they_discovered: 0,
 }
 """Bug -> the first graph that is tried: the first of all to show it, until the generator changes."""

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+PeekKind = Literal["file", "folder", "exists"]
 Value = str | int | float | bool | list[int]
 SCRIPTS = "scripts"
 CONFIG = "config.toml"
@@ -63,6 +64,15 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Peek:
+    """A look at a path that need not be declared; see `kit.peeked`. is_rare: only the rare function has it."""
+
+    kind: PeekKind
+    path: str
+    is_rare: bool
+
+
+@dataclass(frozen=True)
 class Rule:
     """One rule and its function.
 
@@ -70,6 +80,8 @@ class Rule:
     function: names the function, or the script of a command. shown: the code's version is in what it makes.
     way, fail: see `kit.lines_of`. check: the mark that no line of its tables may hold, "" for no check.
     params, settings: a text "$key" is a value of the config. file: which rule file it is in.
+    word: the one that calls the rare function, and those of its helpers, where an input holds it; "" for no such
+    function. rare: its version. peeks: what the functions look at undeclared. Only functions have either.
     """
 
     name: str
@@ -90,6 +102,9 @@ class Rule:
     file: int = 0
     default: bool = True
     ephemeral: bool = False
+    word: str = ""
+    rare: int = 1
+    peeks: tuple[Peek, ...] = ()
 
     @property
     def is_origin(self) -> bool:
@@ -106,10 +121,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class Helper:
-    """A module that scripts share."""
+    """A module that scripts share. version: of what all call. rare: of what only rare functions call."""
 
     version: int = 1
     uses: tuple[str, ...] = ()
+    rare: int = 1
 
 
 @dataclass(frozen=True)
@@ -194,6 +210,11 @@ def flavour(world: World, helper: str) -> str:
     return "+".join([f"{_module(helper)} {one.version}", *(flavour(world, other) for other in one.uses)])
 
 
+def rare_line(world: World, helper: str) -> str:
+    """What `rare()` of a helper gives."""
+    return f"{_module(helper)} rare {world.helpers[helper].rare}"
+
+
 def forms(rule: Rule) -> dict[str, str]:
     """What a rule's function is told of its outputs; see `kit.write`."""
     return {
@@ -219,7 +240,11 @@ def _module(path: str) -> str:
 def _helper_text(helper: Helper) -> str:
     head = "".join(f"import {_module(other)}\n" for other in helper.uses)
     parts = ['f"{__name__} {VERSION}"', *(f"{_module(other)}.flavour()" for other in helper.uses)]
-    return f"{head}\nVERSION = {helper.version}\n\n\ndef flavour():\n    return '+'.join([{', '.join(parts)}])\n"
+    return (
+        f"{head}\nVERSION = {helper.version}\nRARE = {helper.rare}\n"
+        f"\n\ndef flavour():\n    return '+'.join([{', '.join(parts)}])\n"
+        '\n\ndef rare():\n    return f"{__name__} rare {RARE}"\n'
+    )
 
 
 def _facts_text(rule: Rule) -> str:
@@ -232,12 +257,26 @@ def _facts_text(rule: Rule) -> str:
 def _function_text(rule: Rule) -> str:
     names = [*rule.inputs, *forms(rule), *rule.params, *rule.settings]
     pairs = [", ".join(f'"{role}": {role}' for role in roles) for roles in (rule.inputs, forms(rule))]
-    params = ", ".join(f'f"{name}={{{name}!r}}"' for name in sorted(rule.params))
+    params = [f'f"{name}={{{name}!r}}"' for name in sorted(rule.params)]
+    told = ", ".join([*params, *_peeks_text(rule, is_rare=False)])
+    rarely = f'    if kit.holds("{rule.word}", {{{pairs[0]}}}):\n        facts += rare_{rule.function}()\n'
     return (
         f"\n\ndef {rule.function}(*, {', '.join(names)}):\n"
-        f"    facts = [*{_facts_text(rule)}, {params}]\n"
+        f"    facts = [*{_facts_text(rule)}, {told}]\n"
+        f"{rarely if rule.word else ''}"
         f'    kit.make("{rule.way}", "{rule.fail}", {forms(rule)!r}, {{{pairs[0]}}}, {{{pairs[1]}}}, facts)\n'
+        f"{_rare_text(rule) if rule.word else ''}"
     )
+
+
+def _rare_text(rule: Rule) -> str:
+    helpers = [f"{_module(helper)}.rare()" for helper in rule.helpers]
+    parts = [f'"rare {rule.rare}"', *helpers, *_peeks_text(rule, is_rare=True)]
+    return f"\n\ndef rare_{rule.function}():\n    return [{', '.join(parts)}]\n"
+
+
+def _peeks_text(rule: Rule, *, is_rare: bool) -> list[str]:
+    return [f'kit.peeked("{peek.kind}", "{peek.path}")' for peek in rule.peeks if peek.is_rare == is_rare]
 
 
 def _command_text(rule: Rule) -> str:
