@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from buildsys.code.parse import Broken
-from buildsys.code.slice import Slice, parse_once, used_of
+from buildsys.code.slice import Slice, parse_once
 from buildsys.digest import Digest, digest_of
 from buildsys.errors import FAILED, BuildError
 from buildsys.model import Discovered, Trace
@@ -74,10 +74,9 @@ def fingerprint(root: Path, module: str, function: str, kept: Kept | None = None
     tree = SourceTree(looks)
     script = script_of(tree, module)
     cache, within = _cache(root)
-    parse = Parsed(cache) if cache else parse_once
-    slicer = Slicer(tree, cache, parse, within=within)
+    slicer = Slicer(tree, cache, Parsed(cache) if cache else parse_once, within=within)
     code = slicer.slice(script, function, folder="")
-    used = used_of(script, function, tree, kept.trace, folder="", parse=parse) if kept else None
+    used = slicer.used_slice(script, function, kept.trace, folder="") if kept else None
     parts: list[object] = [_PYTHON, used.fingerprint if used else code.fingerprint]
     if kept and kept.trace.unseen:
         parts.append(code.fingerprint)  # What it did unseen may be anything that it can reach.

@@ -7,7 +7,7 @@ there is nothing; so it is kept beside these answers, and holds while the tree g
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -39,7 +39,7 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Slicer:
-    """Makes slices over one tree.
+    """Makes slices over one tree, which gives the same answers as long as this lasts.
 
     cache: a folder for what was made before; nothing is kept where it is None. within: tells trees that share it apart.
     """
@@ -57,18 +57,19 @@ class Slicer:
         self._parse = parse
         self._stdlib = stdlib
         self._within = within
+        self._answers: dict[tuple[str, str], str] = {}
 
     def slice(self, script: str, function: str, folder: str | None = None) -> Slice:
         """As `slice_of`."""
         which = digest_of(self._within, script, function, folder, sorted(self._stdlib))
-        if kept := self._kept(which):
-            texts = {path: self._tree.read(path) or "" for path in kept.sources}
-            names = frozenset(kept.external), frozenset(kept.preload), frozenset(kept.variables)
-            return Slice(kept.fingerprint, texts, kept.symbols, *names)
-        asking = _Asking(self._tree)
-        made = slice_of(script, function, asking, self._stdlib, folder, self._parse)
-        self._keep(which, made, asking)
-        return made
+        return self._whole(which, lambda tree: slice_of(script, function, tree, self._stdlib, folder, self._parse))
+
+    def used_slice(self, script: str, function: str, trace: Trace, folder: str | None = None) -> Slice:
+        """As `used_of`."""
+        which = digest_of("used whole", self._within, script, function, folder, trace.digest, sorted(self._stdlib))
+        return self._whole(
+            which, lambda tree: used_of(script, function, tree, trace, self._stdlib, folder, self._parse)
+        )
 
     def used(self, script: str, function: str, trace: Trace) -> Digest:
         """The fingerprint of `used_of`."""
@@ -80,6 +81,16 @@ class Slicer:
         self._keep(which, Slice(made.fingerprint, {}, (), frozenset(), frozenset()), asking)
         return made.fingerprint
 
+    def _whole(self, which: str, make: Callable[[Tree], Slice]) -> Slice:
+        if kept := self._kept(which):
+            texts = {path: self._tree.read(path) or "" for path in kept.sources}
+            names = frozenset(kept.external), frozenset(kept.preload), frozenset(kept.variables)
+            return Slice(kept.fingerprint, texts, kept.symbols, *names)
+        asking = _Asking(self._tree)
+        made = make(asking)
+        self._keep(which, made, asking)
+        return made
+
     def _kept(self, which: str) -> Kept | None:
         """What was made before, if all that it was made of is as it was."""
         if self._cache is None:
@@ -88,9 +99,15 @@ class Slicer:
             kept = msgspec.msgpack.decode((self._cache / which).read_bytes(), type=Kept)
         except (OSError, msgspec.DecodeError):
             return None  # none yet, or what a kill cut short, or an earlier form: it is made anew
-        if kept.maker != _maker() or any(answer(self._tree, *about) != said for *about, said in kept.asked):
+        if kept.maker != _maker() or any(self._answer(what, about) != said for what, about, said in kept.asked):
             return None
         return kept
+
+    def _answer(self, question: str, about: str) -> str:
+        """As `answer`; each is given once, since slices of one tree have asked for much of the same."""
+        if (question, about) not in self._answers:
+            self._answers[question, about] = answer(self._tree, question, about)
+        return self._answers[question, about]
 
     def _keep(self, which: str, made: Slice, asking: _Asking) -> None:
         if self._cache is None or not self._cache.parent.parent.is_dir():

@@ -9,6 +9,7 @@ import pytest
 
 from buildsys import slicing
 from buildsys.code.slice import Slice
+from buildsys.model import Trace
 from buildsys.slicing import Parsed, Slicer
 from tests.code.texts import SCRIPT, Texts
 
@@ -84,3 +85,29 @@ def test_another_version_of_what_makes_them_makes_them_anew(counted: Counted) ->
     with mock.patch.object(slicing, "maker", return_value="another"):
         counted.slice(TREE)
     assert (counted.n_made, counted.n_parsed) == (1, 3)
+
+
+def test_what_a_run_has_used_is_kept_too_for_each_trace(tmp_path: Path) -> None:
+    (tmp_path / ".buildsys").mkdir()
+    cache = tmp_path / ".buildsys" / "cache"
+    one, other = Trace(frozenset({SCRIPT}), frozenset({f"{SCRIPT}:f"})), Trace(frozenset({SCRIPT}))
+
+    def used(tree: dict[str, str], trace: Trace) -> tuple[Slice, int]:
+        with mock.patch.object(slicing, "used_of", wraps=slicing.used_of) as used_of:
+            return Slicer(Texts(tree), cache, Parsed(cache)).used_slice(SCRIPT, "f", trace), used_of.call_count
+
+    made, n_made = used(TREE, one)
+    assert (n_made, made) == (1, slicing.used_of(SCRIPT, "f", Texts(TREE), one))
+    assert used(TREE, one) == (made, 0)
+    assert used(TREE, other)[1] == 1
+    assert used({**TREE, "scripts/a.py": "x = 2\n"}, one)[1] == 1
+
+
+def test_a_tree_is_asked_once_for_what_several_slices_were_made_of(counted: Counted) -> None:
+    Slicer(Texts(TREE), counted.cache, Parsed(counted.cache)).slice(SCRIPT, "")
+    slicer = Slicer(Texts(TREE), counted.cache, Parsed(counted.cache))
+    with mock.patch.object(slicing, "answer", wraps=slicing.answer) as answer:
+        slicer.slice(SCRIPT, "f")
+        n_asked = answer.call_count
+        slicer.slice(SCRIPT, "")
+    assert 0 < answer.call_count < n_asked + 3
