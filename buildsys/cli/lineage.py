@@ -20,6 +20,8 @@ from buildsys.terminal import Line, Span, show
 _UNTOLD: Final = ("artifact", "output", "rule", "format")
 """Kinds that have no line of their own: what every action has, and what its artifacts say already."""
 _FEW: Final = 2
+_ASKED: Final = {"file": "read", "folder": "listed", "exists": "asked for", "variable": "variable"}
+"""How a run asked for what it discovered, by kind."""
 
 
 @click.command(
@@ -63,7 +65,7 @@ def lineage_lines(links: list[Link]) -> list[Line]:
             if kind not in _UNTOLD:
                 told = [link for link in own if link.kind == kind]
                 names = ", ".join(_files(told) if kind == "code" else map(_what, told))
-                lines.append([Span(f"{'':<{width}}    {kind:<9}", "dim"), Span(names)])
+                lines.append([Span(f"{'':<{width}}    {kind:<8} ", "dim"), Span(names)])
     return lines
 
 
@@ -84,4 +86,6 @@ def _files(links: list[Link]) -> list[str]:
 def _what(link: Link) -> str:
     if link.kind == "source":
         return link.path
+    if link.kind == "discovered":
+        return f"{link.path} ({_ASKED[link.name]})"
     return f"{link.name} {link.value}" if link.value is not None else link.name

@@ -179,7 +179,7 @@ def basis_lines(basis: Basis, key: str, *, full: bool = False) -> Iterator[Line]
     yield [Span(f"  made by run {basis.run_id}{when}"), Span(f", key {_short(basis.key, full)}", "dim")]
     if basis.alias:
         said = "accepted by a user" if basis.alias.said_by == "accepted" else "its code changed, not what its run used"
-        because = f": {basis.alias.reason}" if basis.alias.reason else ""
+        because = f": {basis.alias.reason}" if basis.alias.said_by == "accepted" and basis.alias.reason else ""
         yield [Span(f"  {said}{because}"), Span(f", key now {_short(key or basis.alias.key, full)}", "dim")]
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from buildsys.cli.lineage import lineage_lines
 from buildsys.model import Notice
 from buildsys.project import Project
+from buildsys.query import lineage
 from buildsys.state.manifest import Manifest
 from buildsys.survey import survey
+from buildsys.terminal import Line
 from tests.behaviour.conftest import Built, Space
 from tests.state.conftest import tick
 
@@ -84,6 +87,19 @@ def test_a_stamp_holds_only_while_what_was_discovered_does(counts: Space) -> Non
     assert list((counts.root / ".buildsys/stamps").iterdir())
     counts.write("extra/stop.txt", "me")
     assert set(counts.build().ran) >= {"words[a]", "words[b]"}
+
+
+def test_lineage_tells_it_up_and_down(counts: Space) -> None:
+    counts.write("extra/stop.txt", "of")
+    script(counts, READS_STOP)
+    counts.build()
+    lines = plain(lineage_lines(lineage(counts.root, "build/default/words/a.txt")))
+    assert "discovered extra/stop.txt (read)" in lines
+    assert "build/default/words/a.txt" in plain(lineage_lines(lineage(counts.root, "extra/stop.txt", down=True)))
+
+
+def plain(lines: list[Line]) -> str:
+    return "\n".join("".join(span.text for span in line) for line in lines)
 
 
 CHANGES = {

@@ -348,7 +348,7 @@ def basis(said_by, reason="") -> Basis:
 @pytest.mark.parametrize(
     ("said_by", "said"),
     [
-        ("narrowed", f"its code changed, not what its run used: 2 symbols, key now {NOW[:12]}"),
+        ("narrowed", f"its code changed, not what its run used, key now {NOW[:12]}"),
         ("accepted", f"accepted by a user: 2 symbols, key now {NOW[:12]}"),
     ],
 )
