@@ -17,7 +17,7 @@ from buildsys.cli.fates import WORDS, Alike, alike, diagnostics
 from buildsys.cli.here import Here, in_variation
 from buildsys.cli.output import print_json
 from buildsys.explain import Basis, Changed, Explained, explain
-from buildsys.model import Discovered, Part
+from buildsys.model import Discovered, Part, RuleName
 from buildsys.phrases import counted, listed
 from buildsys.survey import Planned
 from buildsys.terminal import Line, Span, Style, show
@@ -154,11 +154,14 @@ def _diff(change: Changed, *, full: bool) -> Iterator[Line]:
 
 def _compared(one: Explained, *, full: bool) -> Iterator[Line]:
     """What the key holds and what is in place, a line for each kind, or for each part."""
-    is_equal = one.planned.fate == "reuse" and not one.changes
+    is_equal = one.planned.fate == "reuse"
     if one.basis:
-        yield from basis_lines(one.basis, one.key, full=full)
+        yield from basis_lines(one.basis, one.planned.action.rule, full=full)
     if is_equal:
-        yield [Span("  compared with what there is now, and equal:")]
+        told = (
+            "all else is equal to what there is now:" if one.changes else "compared with what there is now, and equal:"
+        )
+        yield [Span(f"  {told}")]
     rows = [*_part_rows(one.parts, full=full)]
     if one.basis:
         rows += [("discovered", text) for text in discovered_texts(one.basis.discovered, full=full)]
@@ -170,17 +173,20 @@ def _compared(one: Explained, *, full: bool) -> Iterator[Line]:
         yield [Span("  each of them: --full", "dim")]
 
 
-def basis_lines(basis: Basis, key: str, *, full: bool = False) -> Iterator[Line]:
-    """Which run made the result that holds, under which key, and why it holds where that is not the action's.
-
-    key: the action's as it is now, "" where that is not known.
-    """
+def basis_lines(basis: Basis, rule: RuleName, *, full: bool = False) -> Iterator[Line]:
+    """Which run made the result that holds, under which key, and under which other one it counts, and why."""
     when = f", {_local(basis.started)}" if basis.started else ""
     yield [Span(f"  made by run {basis.run_id}{when}"), Span(f", key {_short(basis.key, full)}", "dim")]
     if basis.alias:
-        said = "accepted by a user" if basis.alias.said_by == "accepted" else "its code changed, not what its run used"
-        because = f": {basis.alias.reason}" if basis.alias.said_by == "accepted" and basis.alias.reason else ""
-        yield [Span(f"  {said}{because}"), Span(f", key now {_short(key or basis.alias.key, full)}", "dim")]
+        is_accepted = basis.alias.said_by == "accepted"
+        because = f": {basis.alias.reason}" if basis.alias.reason else ""
+        yield [
+            Span("  accepted by a user" if is_accepted else "  counts as it is now"),
+            Span(because),
+            Span(f", key {_short(basis.alias.key, full)}", "dim"),
+        ]
+        if is_accepted:
+            yield [Span(f"  undone by: buildsys accept {rule} --undo", "dim")]
 
 
 def _local(utc: datetime.datetime) -> str:

@@ -288,7 +288,7 @@ def test_actions_that_wait_are_told_together_with_all_that_they_wait_for(why, te
 def test_an_action_that_is_up_to_date_tells_what_was_compared(why, texts):
     head, made, compared, *rows, hint = why("marked[one]")
     assert (head, hint) == ("marked[one] is up to date", "  each of them: --full")
-    assert compared == "  compared with what there is now, and equal:"
+    assert compared == "  compared with what there is now, all of it is equal:"
     assert re.fullmatch(r"  made by run 1, \d{4}-\d\d-\d\d \d\d:\d\d, key [0-9a-f]{12}", made)
     told = {row[:11].strip(): row[11:].strip() for row in rows}
     assert told["code"] == "6 symbols in scripts/signs.py (1), scripts/texts.py (5)"
@@ -348,13 +348,13 @@ def basis(said_by, reason="") -> Basis:
 @pytest.mark.parametrize(
     ("said_by", "said"),
     [
-        ("narrowed", f"its code changed, not what its run used, key now {NOW[:12]}"),
-        ("accepted", f"accepted by a user: 2 symbols, key now {NOW[:12]}"),
+        ("narrowed", [f"  counts as it is now: 2 symbols, key {NOW[:12]}"]),
+        ("accepted", [f"  accepted by a user: 2 symbols, key {NOW[:12]}", "  undone by: buildsys accept r --undo"]),
     ],
 )
 def test_why_a_result_holds_under_another_key_is_told(said_by, said):
-    lines = [painted(line, colour=False) for line in basis_lines(basis(said_by, "2 symbols"), NOW)]
-    assert lines == [f"  made by run 3, key {KEY[:12]}", f"  {said}"]
+    lines = [painted(line, colour=False) for line in basis_lines(basis(said_by, "2 symbols"), "r")]
+    assert lines == [f"  made by run 3, key {KEY[:12]}", *said]
 
 
 def test_what_a_run_asked_for_is_counted_by_kind_and_in_full_each():

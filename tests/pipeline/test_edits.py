@@ -68,7 +68,10 @@ def test_what_nothing_can_see_runs_nothing(root: Path) -> None:
     for rule in ("prompts", "replies", "samples", "tokens"):
         action = rule if rule == "prompts" else f"{rule}[0000]"
         head, made, compared, *_ = why(root, action)
-        assert (head, compared.strip()) == (f"{action} is up to date", "compared with what there is now, and equal:")
+        assert (head, compared.strip()) == (
+            f"{action} is up to date",
+            "compared with what there is now, all of it is equal:",
+        )
         assert made.startswith("  made by run 1, ")
     built = run(root, "tokens")
     assert (built.ran, built.n_sent) == ([], 0)
