@@ -158,10 +158,8 @@ def _compared(one: Explained, *, full: bool) -> Iterator[Line]:
     if one.basis:
         yield from basis_lines(one.basis, one.planned.action.rule, full=full)
     if is_equal:
-        told = (
-            "all else is equal to what there is now:" if one.changes else "compared with what there is now, and equal:"
-        )
-        yield [Span(f"  {told}")]
+        told = "all else" if one.changes else "all of it"
+        yield [Span(f"  compared with what there is now, {told} is equal:")]
     rows = [*_part_rows(one.parts, full=full)]
     if one.basis:
         rows += [("discovered", text) for text in discovered_texts(one.basis.discovered, full=full)]
