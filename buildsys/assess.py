@@ -189,7 +189,7 @@ class Assessor:
             if old := before.get(one.action):
                 lines = self.rule_changes(old, one.prepared)
                 lines = [*lines, *differences(inputs.get(old.key, ()), input_parts(one.inputs))]
-                lines += [_discovered_line(moved) for moved in self.counting.changed(old)]
+                lines += [discovered_line(moved) for moved in self.counting.changed(old)]
                 found[one.action] = lines or ["how its inputs and outputs are handed to it changed"]
         return found
 
@@ -337,7 +337,8 @@ class Assessor:
         return self.graph.is_made(path) or self.graph.leads_to_outputs(path)
 
 
-def _discovered_line(one: Discovered) -> str:
+def discovered_line(one: Discovered) -> str:
+    """That a discovered input is no more what it was, for people."""
     what = {"file": "file", "folder": "folder", "exists": "path", "variable": "variable"}[one.kind]
     return f"{what} {one.name} changed, which its last run read undeclared"
 

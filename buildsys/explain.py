@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from buildsys.assess import input_parts
+from buildsys.assess import discovered_line, input_parts
 from buildsys.code.difference import unified
 from buildsys.code.slice import Reached, Slice, is_order
 from buildsys.digest import Digest
@@ -136,6 +136,7 @@ class Explainer:
             changes += self._of_rule(result, before, prepared)
         if result and keyed:
             changes += self._changes(inputs_before, inputs, None, None)
+            changes += map(self._discovery, self._surveyor.assessor.counting.changed(result))
         return Explained(
             planned,
             (*parts, *inputs),
@@ -178,6 +179,13 @@ class Explainer:
                 plain = replace(plain, within=tuple(self._of_service(plain.name, old)))
             found.append(plain)
         return found
+
+    def _discovery(self, found: Discovered) -> Changed:
+        """A discovered input that is no more what it was."""
+        nothing = "unset" if found.kind == "variable" else "absent"
+        now = self._surveyor.assessor.answers.value_now(found.kind, found.name)
+        place = "" if found.kind == "variable" else found.name
+        return Changed(discovered_line(found), "discovered", found.name, found.value or nothing, now or nothing, place)
 
     def _of_service(self, name: str, before: str) -> list[Changed]:
         """What differs in the key of a service; nothing where the earlier one was not kept."""

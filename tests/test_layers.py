@@ -32,7 +32,7 @@ LAYERS = [
     {"deliver", "explain", "query", "serving"},
     {"workshop"},
     {"build"},
-    {"interface"},
+    {"interface", "accept"},
     {"tally"},
     {"terminal"},
     {"console"},

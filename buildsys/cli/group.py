@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "plan": "Say what a build would run, and why.",
     "status": "Say which rules are up to date.",
     "why": "Explain why an action runs, or what its result rests on.",
+    "accept": "Say that outputs hold though the code has changed.",
     "sql": "Ask the manifest, and all outputs that are tables, with SQL.",
     "lineage": "Say what a file was made from, or what was made from it.",
     "service": "Start, end and look at the servers that actions need.",

@@ -88,4 +88,6 @@ def _what(link: Link) -> str:
         return link.path
     if link.kind == "discovered":
         return f"{link.path} ({_ASKED[link.name]})"
+    if link.kind == "held":
+        return f"{link.name}: {link.value}"
     return f"{link.name} {link.value}" if link.value is not None else link.name

@@ -121,7 +121,7 @@ def _details(change: Changed, *, full: bool) -> Iterator[Line]:
         yield [Span(f"    reached by {' → '.join(change.via)}", "dim")]
     if change.group == "code":
         yield from _diff(change, full=full)
-    elif change.group == "input" and change.old and change.new:
+    elif change.group in ("input", "discovered") and change.old and change.new:
         yield [Span(f"    {_short(change.old, full)} → {_short(change.new, full)}", "dim")]
     elif change.group == "param" and change.place:
         yield [Span(f"    {change.place}", "dim")]

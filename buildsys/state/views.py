@@ -265,6 +265,11 @@ WITH RECURSIVE start AS MATERIALIZED (
     UNION ALL
     SELECT n.depth + 1, 'setting', s.rule, '', s.name, s.path, NULL, s.value
     FROM reached n JOIN recorded.settings_of s USING (result_id)
+    UNION ALL
+    SELECT n.depth + 1, 'held', a.rule, a.shard, a.said_by, '', NULL, a.reason
+    FROM reached n JOIN recorded.current h USING (result_id)
+    JOIN recorded.current_aliases a USING (profile, rule, shard, result_id)
+    WHERE profile IN (SELECT profile FROM start)
 )
 SELECT min(depth) AS depth, kind, rule, CASE WHEN min(shard) = max(shard) THEN min(shard) ELSE '' END AS shard, name,
     path, digest, value

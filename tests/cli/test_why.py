@@ -337,6 +337,50 @@ def test_after_an_edit_is_built_it_is_compared_with_that(why, texts):
 # ---------------------------------------------------------------- what a run found out
 
 
+def test_of_an_edit_that_no_run_came_by_it_tells_that_the_result_holds(why, texts):
+    edit(
+        texts,
+        "scripts/texts.py",
+        "    return text + sign",
+        "    if not text:\n        return nothing()\n    return text + sign",
+    )
+    edit(texts, "scripts/texts.py", "def bind(", "def nothing():\n    return '-'\n\n\ndef bind(")
+    assert run_in(texts, "build", LOUD="yes").returncode == 0
+    edit(texts, "scripts/texts.py", "return '-'", "return '--'")
+    changed = [
+        "  changed since, and its result holds all the same:",
+        "  its code changed: nothing (scripts/texts.py:23)",
+    ]
+    head, *told = why("marked[one]")
+    assert head == "marked[one] is up to date: what changed in its code did not run"
+    assert told[:2] == changed
+    assert told[2].startswith("  made by run 2, ")
+    assert told[3] == "  compared with what there is now, all else is equal:"
+    assert run_in(texts, "build", LOUD="yes").returncode == 0
+    head, *told = why("marked[one]")
+    assert (head, told[:2]) == ("marked[one] is up to date", changed)
+    assert told[3].startswith("  counts as it is now: what changed in its code did not run, key ")
+    full = why("marked[one]", "--full")
+    assert [line for line in full if line.startswith(("    -", "    +"))] == [
+        "    -    return '-'",
+        "    +    return '--'",
+    ]
+
+
+def test_a_file_that_was_read_undeclared_is_told_of(why, texts):
+    edit(texts, "scripts/texts.py", "    loud = ", "    open('data/more.json').close()\n    loud = ")
+    (texts / "data/more.json").write_text("1")
+    assert run_in(texts, "build", LOUD="yes").returncode == 0
+    told = why("marked[one]")
+    assert [line for line in told if line.startswith("  discovered")] == ["  discovered  1 file read"]
+    (texts / "data/more.json").write_text("2")
+    head, values = why("marked[one]")
+    assert head.startswith("marked[one] will run: file data/more.json changed")
+    assert values == f"    {digest_bytes(b'1')[:12]} → {digest_bytes(b'2')[:12]}"
+    (texts / "data/more.json").unlink()
+    assert why("marked[one]")[1] == f"    {digest_bytes(b'1')[:12]} → absent"
+
+
 KEY = ActionKey(digest_bytes(b"then"))
 NOW = ActionKey(digest_bytes(b"now"))
 
