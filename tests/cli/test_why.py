@@ -473,7 +473,7 @@ def test_of_a_service_it_tells_what_of_it_changed(run, tmp_path):
     assert re.fullmatch(r"said will run: service v changed: [0-9a-f]{32} → [0-9a-f]{32}", head)
     assert told == [
         "    its code changed: answer (scripts/server.py:4)",
-        "      reached by http.server.HTTPServer(('127.0.0.1', in… → Handler → Handler.do_GET → answer",
+        "      reached by http.server.HTTPServer(('127.0.0.1', in… → Handler.do_GET → answer",
         "      @@ scripts/server.py:5 @@",
         "       def answer(model):",
         "      -    return model + sys.argv[2]",
