@@ -294,7 +294,7 @@ class Reader:
                 self.acts.add(root)
         self._look_at_means(name, node, plain=func.__class__ is ast.Name)
         self._variable(name, func, node.args)
-        if name == "FunctionType":
+        if name == "FunctionType" or (name == "add" and not used):
             self._hand_on(node.args[:1])
         self._parts.append("Call(")
         self._stack += (")", node.keywords, node.args)
@@ -495,7 +495,7 @@ class Reader:
         self._open(node, fields_of(node.__class__))
 
     def _hand_on(self, nodes: Iterable[ast.AST]) -> None:
-        """The code of a function becomes that of another, which says so when it runs: nobody looks into it."""
+        """The code of a function becomes that of another, which says so when it runs, or one of a set: nobody looks."""
         self._handed_on.update(id(node) for node in nodes if getattr(node, "attr", "") == "__code__")
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> None:

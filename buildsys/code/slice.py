@@ -40,6 +40,8 @@ _READS_LINES: Final = {
     *("format_exception", "%lineno", "format_tb", "walk_tb", "walk_stack", "TracebackException", "StackSummary"),
 }
 
+_GIVES_FRAMES: Final = {"stack", "trace", "getinnerframes", "getouterframes"}
+"""Functions of `inspect` that give frames with their lines."""
 _READS_ORDER: Final = {"__dict__", "getmembers", "__members__", "vars", "dir"}
 _READS_CODE: Final = {
     *("getclosurevars", "co_consts", "co_code", "co_names", "co_varnames", "co_nlocals", "dis", "marshal"),
@@ -278,7 +280,8 @@ class _Symbols:
         self._notes = not read.isdisjoint(_READS_NOTES) or ("torch" in outside and not read.isdisjoint(_TYPED_BY_TORCH))
         self._closures = not read.isdisjoint(_READS_CLOSURES)
         self._text = not read.isdisjoint(_READS_TEXT)
-        asks = not read.isdisjoint(("%record", "getframeinfo")) or not walk.names.isdisjoint(("inspect", "logging"))
+        frames = "inspect" in walk.names and not read.isdisjoint(_GIVES_FRAMES)
+        asks = frames or "logging" in walk.names or not read.isdisjoint(("%record", "getframeinfo"))
         self._lines = not read.isdisjoint(_READS_LINES) or (asks and "lineno" in read)
         self._order = walk.any_attribute or not read.isdisjoint(_READS_ORDER)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from buildsys.code.slice import used_of
 from buildsys.model import Trace
 from tests.code.texts import SCRIPT, texts
@@ -78,3 +80,32 @@ def test_code_that_becomes_that_of_another_function_is_not_looked_at() -> None:
     assert used(HANDS_ON.replace("x + 1", "x + 2"), "f", "copied", "one") != before
     looks = HANDS_ON.replace("(two)", "(two), one.__code__ == two.__code__")
     assert used(looks.replace("x * 2", "x * 3"), "f", "copied", "one") != used(looks, "f", "copied", "one")
+
+
+MARKS = """
+OWN = set()
+def own(function):
+    OWN.add(function.__code__)
+    return function
+@own
+def one():
+    return 1
+@own
+def two():
+    return 2
+def f():
+    return one.__code__ in OWN, one()
+"""
+
+
+def test_code_that_is_put_into_a_set_is_not_looked_at_by_that() -> None:
+    marks = MARKS.replace("one.__code__ in OWN, ", "")
+    assert used(marks.replace("return 2", "return 3"), "own", "f", "one") == used(marks, "own", "f", "one")
+    assert used(MARKS.replace("return 2", "return 3"), "own", "f", "one") != used(MARKS, "own", "f", "one")
+
+
+@pytest.mark.parametrize(("call", "counts"), [("inspect.stack()[0]", True), ("inspect.signature(f) or g", False)])
+def test_lines_count_where_inspect_gives_frames(call: str, counts: bool) -> None:
+    head = "import inspect\n"
+    script = f"{head}def g():\n    return 1\ndef f(node=None):\n    return getattr({call}, 'lineno', 0), g.lineno\n"
+    assert (used(script.replace(head, f"{head}\n"), "f", "g") != used(script, "f", "g")) == counts
