@@ -89,7 +89,7 @@ class Discoverer:
 
     def _undeclared(self, assessment: Assessment, touches: Iterable[Touch]) -> Iterator[Touch]:
         """Of what earlier calls of the worker asked for, what they declared counts for them alone."""
-        touches = [one for one in touches if not one.own]
+        touches = [one for one in touches if not one.own or self._is_left(one)]
         if not touches:
             return
         declared = set(self._declared(assessment))
@@ -101,6 +101,10 @@ class Discoverer:
             if one.earlier and (self._graph.is_made(one.path) or any(other.fullmatch(one.path) for other in others)):
                 continue
             yield one
+
+    def _is_left(self, one: Touch) -> bool:
+        """It was opened to be written to, and is as it was: so it was only read."""
+        return one.kind == "file" and one.stat is not None and not self._is_moved(one)
 
     def _declared(self, assessment: Assessment) -> Iterator[str]:
         """The paths of its inputs, those of links followed too."""

@@ -180,6 +180,14 @@ def test_what_a_run_has_read_and_then_written_runs_nothing_again(counts: Space) 
     assert counts.build().ran == []
 
 
+def test_what_is_opened_to_be_written_to_and_left_as_it_was_counts(counts: Space) -> None:
+    counts.write("extra/n", "0")
+    script(counts, 'words.write_text(open("extra/n", "r+").read())')
+    counts.build()
+    counts.write("extra/n", "1")
+    assert {"words[a]", "words[b]"} <= set(counts.build().ran)
+
+
 @pytest.mark.parametrize(("rule", "problem"), [("words", "words[a]"), ("total", "total")])
 def test_an_output_that_is_read_undeclared_fails_the_action_in_every_mode(
     counts: Space, rule: str, problem: str
