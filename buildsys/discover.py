@@ -103,8 +103,15 @@ class Discoverer:
             yield one
 
     def _is_left(self, one: Touch) -> bool:
-        """It was opened to be written to, and is as it was: so it was only read."""
-        return one.kind == "file" and one.stat is not None and not self._is_moved(one)
+        """It was opened to be written to, or given other permissions; its content is as it was, so it was only read."""
+        if one.kind != "file" or one.stat is None:
+            return False
+        size, mtime_ns, _, inode, _ = one.stat
+        try:
+            now = self._looks.stat(one.path)
+        except OSError:
+            return False
+        return now is not None and (now.size, now.mtime_ns, now.inode) == (size, mtime_ns, inode)
 
     def _declared(self, assessment: Assessment) -> Iterator[str]:
         """The paths of its inputs, those of links followed too."""
@@ -135,7 +142,7 @@ class Discoverer:
             return Discovered("exists", one.path, value), value == now and not later
         if one.stat is None:
             return Discovered(one.kind, one.path, ""), now == ""
-        if self._is_moved(one):
+        if not one.own and self._is_moved(one):
             now = CHANGING
         return Discovered(one.kind, one.path, now), now != CHANGING
 

@@ -56,6 +56,8 @@ _OF_ENVIRONMENTS = frozenset({"<frozen os>", "<frozen _collections_abc>", os.__f
 _ENVIRONS = frozenset({"environ", "environb", "getenv", "getenvb"})
 _MEASURES = frozenset({"getsize", "getmtime", "getatime", "getctime", "stat", "lstat"})
 """Functions of `os.path` and `pathlib` that tell more of a file than whether it is there, and what it is."""
+_EXPANDS = frozenset({"expanduser", "expandvars"})
+"""Functions of `os.path` that put what variables hold into paths."""
 _COMPARES = frozenset({"filecmp"})
 """Modules that take files of equal stats for equal, unread."""
 _CACHE = 0
@@ -354,10 +356,18 @@ class Touches:
         if asks > _MOST_FOREIGN_ASKS or ("variable", name, True) in self._seen:
             self.hooks.known_variables.add(name)
             return
-        code = asker or _asker(_caller())
-        ours = code is not None and self.is_ours(code.co_filename) and _names(code, name)
+        ours = _names(asker, name) and self.is_ours(asker.co_filename) if asker else self._is_asked_by_us(name)
         if ours or ("variable", name, False) not in self._seen:
             self._find(("variable", name, ours))
+
+    def _is_asked_by_us(self, name: str) -> bool:
+        """Whether first-party code asks, or has a path with variables in it filled in."""
+        frame = _beyond_environments(_caller())
+        if frame and frame.f_code.co_name in _EXPANDS and frame.f_code.co_filename in _OF_PATHS:
+            while frame and (frame.f_code.co_filename in _OF_PATHS or _is_of(frame, "pathlib")):
+                frame = frame.f_back
+            return self._is_by_us(frame)
+        return frame is not None and self._is_by_us(frame) and _names(frame.f_code, name)
 
     def _asked_of_all(self, what: str, asker: CodeType | None = None) -> None:
         """What libraries take all of, first-party code has not asked for."""
@@ -540,10 +550,15 @@ def _source_of(cached: str) -> str:
     return source if stat_of(source) else cached
 
 
-def _asker(frame: FrameType | None) -> CodeType | None:
-    """The code that asks for a variable, past the parts of the library that hand it on."""
+def _beyond_environments(frame: FrameType | None) -> FrameType | None:
+    """The frame that asks for a variable, past the parts of the library that hand it on."""
     while frame and frame.f_code.co_filename in _OF_ENVIRONMENTS:
         frame = frame.f_back
+    return frame
+
+
+def _asker(frame: FrameType | None) -> CodeType | None:
+    frame = _beyond_environments(frame)
     return frame and frame.f_code
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+
 import pytest
 
 from buildsys.cli.lineage import lineage_lines
@@ -134,6 +137,29 @@ def test_all_that_a_run_asked_for_counts(counts: Space, name: str) -> None:
     assert counts.build().ran == []
 
 
+BOTH = {
+    "sqlite3 opens it": 'words.write_text(str(sqlite3.connect("extra.db").execute("SELECT n FROM t").fetchall()))',
+    "open for both": 'words.write_bytes(open("extra.db", "r+b").read())',
+    "other permissions": 'os.chmod("extra.db", 0o600)\nwords.write_bytes(Path("extra.db").read_bytes())',
+}
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_file_that_could_have_been_written_to_counts_where_it_was_only_read(counts: Space, name: str) -> None:
+    fill(counts, 1)
+    script(counts, BOTH[name], "import sqlite3")
+    counts.build(jobs=1)
+    assert counts.build().ran == []
+    fill(counts, 2)
+    assert {"words[a]", "words[b]"} <= set(counts.build(jobs=1).ran)
+    assert counts.build().ran == []
+
+
+def fill(space: Space, n: int) -> None:
+    with contextlib.closing(sqlite3.connect(space.root / "extra.db")) as con:
+        con.executescript(f"DROP TABLE IF EXISTS t; CREATE TABLE t AS SELECT {n} AS n")
+
+
 def test_what_is_read_when_a_module_is_imported_counts_for_every_action_of_the_worker(counts: Space) -> None:
     counts.write("extra/stop.txt", "of")
     script(counts, 'words.write_text(text.read_text().replace(STOP, ""))', 'STOP = Path("extra/stop.txt").read_text()')
@@ -263,6 +289,20 @@ def test_a_variable_that_every_action_gets_counts_where_the_code_asks_for_it(
     assert counts.build().ran == []
     monkeypatch.setenv("LANG", "C.UTF-8")
     assert {"words[a]", "words[b]"} <= set(counts.build().ran)
+
+
+@pytest.mark.parametrize(
+    "where", ['Path("~/n").expanduser()', 'Path.home() / "n"', 'os.path.expandvars("$HOME/n")'], ids=range(3)
+)
+def test_a_variable_that_a_path_is_filled_in_with_counts(
+    counts: Space, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    script(counts, f"words.write_text(open({where}).read())")
+    for home in ("one", "two"):
+        counts.write(f"{home}/n", home)
+        monkeypatch.setenv("HOME", str(counts.root / home))
+        counts.build()
+        assert counts.read("build/default/words/a.txt") == home
 
 
 def test_a_secret_is_never_discovered(counts: Space, monkeypatch: pytest.MonkeyPatch) -> None:
