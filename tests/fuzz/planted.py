@@ -69,8 +69,29 @@ def names_of_output_files_are_not_in_the_key() -> AbstractContextManager[object]
     return mock.patch.object(assess, "action_key", lambda hasher, inputs, names=(): make(hasher, inputs))
 
 
-def helpers_are_not_in_the_key() -> AbstractContextManager[object]:
-    return _facts_without(lambda fact: fact.group == "code" and ":h" in f":{fact.name}")
+@contextmanager
+def helpers_are_not_in_the_key() -> Iterator[None]:
+    """But for their names; nor in what was used, which would find what the key does not tell."""
+
+    def named(*of: Any) -> Iterator[Fact]:
+        for fact in facts(*of):
+            is_lost = fact.group == "code" and ":h" in f":{fact.name}"
+            yield replace(fact, value="") if is_lost else fact
+
+    facts = prepare.rule_facts
+    with mock.patch.object(prepare, "rule_facts", named), _used_without("/h"):
+        yield
+
+
+def _used_without(text: str) -> AbstractContextManager[object]:
+    """Functions with this text in path or name did not run, as far as is known."""
+
+    def used(self: Preparer, rule: Any, trace: Trace) -> Digest:
+        functions = frozenset(name for name in trace.functions if text not in name)
+        return of_trace(self, rule, replace(trace, functions=functions))
+
+    of_trace = Preparer.used
+    return mock.patch.object(Preparer, "used", used)
 
 
 def the_command_is_not_in_the_key() -> AbstractContextManager[object]:
@@ -188,8 +209,8 @@ def edited_outputs_are_overwritten() -> AbstractContextManager[object]:
 
 
 def failed_checks_hold_nothing_back() -> AbstractContextManager[object]:
-    def held(self: Delivery, assessment: Any, outputs: Any, staged: Any, then: Any) -> None:
-        self._hold(assessment, outputs, staged, [], then)
+    def held(self: Delivery, parcel: Any) -> None:
+        self._hold(parcel, [])
 
     return mock.patch.object(Delivery, "_check", held)
 
@@ -231,12 +252,7 @@ def nothing_is_narrowed() -> AbstractContextManager[object]:
 
 
 def a_function_that_ran_is_not_in_what_was_used() -> AbstractContextManager[object]:
-    def used(self: Preparer, rule: Any, trace: Trace) -> Digest:
-        functions = frozenset(name for name in trace.functions if ":rare" not in name)
-        return of_trace(self, rule, replace(trace, functions=functions))
-
-    of_trace = Preparer.used
-    return mock.patch.object(Preparer, "used", used)
+    return _used_without(":rare")
 
 
 def an_alias_survives_an_edit() -> AbstractContextManager[object]:
@@ -273,39 +289,39 @@ def ephemeral_outputs_count_without_what_they_discovered() -> AbstractContextMan
 
 
 BUGS: Mapping[Plant, int] = {
-    an_input_is_not_in_the_key: 12,
+    an_input_is_not_in_the_key: 1,
     names_of_inputs_are_not_in_the_key: 18,
-    a_param_is_not_in_the_key: 10,
-    the_type_of_a_param_is_not_in_the_key: 39,
+    a_param_is_not_in_the_key: 2,
+    the_type_of_a_param_is_not_in_the_key: 30,
     names_of_output_files_are_not_in_the_key: 2,
-    helpers_are_not_in_the_key: 13,
+    helpers_are_not_in_the_key: 16,
     the_command_is_not_in_the_key: 36,
-    settings_are_in_the_key: 23,
-    comments_are_in_the_key: 12,
+    settings_are_in_the_key: 30,
+    comments_are_in_the_key: 2,
     the_paths_of_inputs_are_in_the_key: 1,
-    an_input_counts_by_the_key_that_made_it: 12,
+    an_input_counts_by_the_key_that_made_it: 5,
     a_file_of_the_same_size_is_the_same: 17,
-    a_missing_object_is_restored_as_nothing: 8,
-    a_damaged_object_is_restored_as_it_is: 13,
-    a_damaged_object_is_read_as_it_is: 10,
-    shards_are_folded_by_letter: 13,
+    a_missing_object_is_restored_as_nothing: 13,
+    a_damaged_object_is_restored_as_it_is: 60,
+    a_damaged_object_is_read_as_it_is: 13,
+    shards_are_folded_by_letter: 6,
     outputs_in_place_are_not_looked_at: 1,
     outputs_are_not_kept: 1,
-    the_past_is_only_the_last_build: 2,
-    nothing_is_tidied: 1,
+    the_past_is_only_the_last_build: 1,
+    nothing_is_tidied: 2,
     edited_outputs_are_overwritten: 1,
     failed_checks_hold_nothing_back: 47,
     a_changed_check_is_not_asked: 47,
     what_failed_holds_nobody_up: 9,
     a_plan_knows_no_store: 1,
-    a_plan_forgets_early_cutoff: 12,
+    a_plan_forgets_early_cutoff: 5,
     dropped_outputs_are_not_made_again: 30,
-    nothing_is_narrowed: 0,
-    a_function_that_ran_is_not_in_what_was_used: 0,
-    an_alias_survives_an_edit: 0,
+    nothing_is_narrowed: 2,
+    a_function_that_ran_is_not_in_what_was_used: 15,
+    an_alias_survives_an_edit: 42,
     a_discovered_file_is_left_out: 0,
     a_discovered_folder_is_left_out: 0,
-    what_is_not_there_is_left_out: 0,
+    what_is_not_there_is_left_out: 1,
     ephemeral_outputs_count_without_what_they_discovered: 0,
 }
-"""Bug -> the first graph that is tried: the first of all to show it, until the generator changes."""
+"""Bug -> the first graph that is tried: mostly the first of all to show it, until the generator changes."""
