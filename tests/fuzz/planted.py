@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 from buildsys import assess, build, prepare, survey
-from buildsys.assess import Assessment, Assessor, Bound
+from buildsys.assess import Assessor, Bound
 from buildsys.build import Build
 from buildsys.code import slice as slices
 from buildsys.counting import Counted, Counting
@@ -276,25 +276,13 @@ def a_discovered_file_is_left_out() -> AbstractContextManager[object]:
     return _discovered_without(lambda one: one.kind == "file")
 
 
-def a_discovered_folder_is_left_out() -> AbstractContextManager[object]:
-    return _discovered_without(lambda one: one.kind == "folder")
-
-
-def what_is_not_there_is_left_out() -> AbstractContextManager[object]:
-    return _discovered_without(lambda one: not one.value)
-
-
-def ephemeral_outputs_count_without_what_they_discovered() -> AbstractContextManager[object]:
-    return mock.patch.object(Assessment, "counted", lambda self, discovered=(): Digest(self.key))
-
-
 BUGS: Mapping[Plant, int] = {
     an_input_is_not_in_the_key: 1,
     names_of_inputs_are_not_in_the_key: 18,
     a_param_is_not_in_the_key: 2,
     the_type_of_a_param_is_not_in_the_key: 30,
     names_of_output_files_are_not_in_the_key: 2,
-    helpers_are_not_in_the_key: 16,
+    helpers_are_not_in_the_key: 18,
     the_command_is_not_in_the_key: 36,
     settings_are_in_the_key: 30,
     comments_are_in_the_key: 2,
@@ -309,7 +297,7 @@ BUGS: Mapping[Plant, int] = {
     outputs_are_not_kept: 1,
     the_past_is_only_the_last_build: 1,
     nothing_is_tidied: 2,
-    edited_outputs_are_overwritten: 1,
+    edited_outputs_are_overwritten: 12,
     failed_checks_hold_nothing_back: 47,
     a_changed_check_is_not_asked: 47,
     what_failed_holds_nobody_up: 9,
@@ -319,9 +307,6 @@ BUGS: Mapping[Plant, int] = {
     nothing_is_narrowed: 2,
     a_function_that_ran_is_not_in_what_was_used: 15,
     an_alias_survives_an_edit: 42,
-    a_discovered_file_is_left_out: 0,
-    a_discovered_folder_is_left_out: 0,
-    what_is_not_there_is_left_out: 1,
-    ephemeral_outputs_count_without_what_they_discovered: 0,
+    a_discovered_file_is_left_out: 82,
 }
 """Bug -> the first graph that is tried: mostly the first of all to show it, until the generator changes."""
