@@ -139,7 +139,7 @@ class Build:
             raise unknown
         self._workshop: Workshop | None = None
         self.is_settled = True
-        self._disclosure = Disclosure(self._past, self._assessor.counting)
+        self._disclosure = Disclosure(self._past, self._assessor.counting, self._assessor.answers)
         self._outcomes: dict[ActionId, Outcome] = {}
         self._available: set[ActionId] = set()
         self._paths: set[str] = set()
@@ -369,7 +369,7 @@ class Build:
         """With what is to be recorded of the run; what its rule should declare is told, once."""
         if executed.trace is None:
             return executed
-        found = executed.discovery
+        found = self._disclosure.settled(assessment.action, executed.trace, executed.discovery)
         observed = self._assessor.counting.observed(assessment.prepared, executed.trace, found.inputs)
         for text in self._disclosure.news(assessment.action.rule, found.undeclared):
             self._emit(Notice("warning", text))

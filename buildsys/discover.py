@@ -9,21 +9,22 @@ from __future__ import annotations
 import os
 import re
 import stat as modes
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Final
 
 from buildsys.assess import Assessment
 from buildsys.counting import Counting
 from buildsys.errors import BuildError
-from buildsys.model import ActionId, Discovered, Result, Rule, RuleName
+from buildsys.model import ActionId, Discovered, Result, Rule, RuleName, Trace
 from buildsys.past import Past
 from buildsys.project import PASSED_ON
 from buildsys.run.machine import VISIBLE
 from buildsys.run.traced import Asked, Touch, Traced
 from buildsys.spec.graph import Graph, path_regex
-from buildsys.state.discoveries import CHANGING, Discoveries
+from buildsys.state.discoveries import BY_OTHERS_TOO, CHANGING, WRITTEN, Discoveries
 from buildsys.state.looks import Looks
 
 _OF_THE_BUILD: Final = frozenset(("PYTHONHASHSEED", "TMPDIR", VISIBLE))
@@ -170,12 +171,50 @@ class Discoverer:
 
 
 class Disclosure:
-    """Tells what rules should declare, each thing once: an earlier build has told what holding results discovered."""
+    """Tells what runs found by what earlier ones did.
 
-    def __init__(self, past: Past, counting: Counting) -> None:
+    What rules should declare is told once: an earlier build has told what holding results discovered.
+    """
+
+    def __init__(self, past: Past, counting: Counting, answers: Discoveries) -> None:
         self._past = past
         self._counting = counting
+        self._answers = answers
         self._told: dict[RuleName, set[str]] = {}
+
+    def settled(self, action: ActionId, trace: Trace, found: Discovery) -> Discovery:
+        """The same, where what changed during the last run of the action as well counts as this one has left it.
+
+        So a child process that writes to a file it was told of does not have the action run for ever.
+        """
+        if not trace.unseen or all(one.value != CHANGING for one in found.inputs) or action not in self._past.newest:
+            return found
+        before = {one.name: one for one in self._counting.discovered(self._past.newest[action]) if _is_changing(one)}
+        inputs = (
+            one._replace(value=self._left(action, before[one.name]))
+            if one.value == CHANGING and one.name in before
+            else one
+            for one in found.inputs
+        )
+        return replace(found, inputs=tuple(sorted(inputs)))
+
+    def _left(self, action: ActionId, before: Discovered) -> str:
+        """What that is worth which has changed in two runs. before: as the first of them found it."""
+        if before.value == BY_OTHERS_TOO:
+            return BY_OTHERS_TOO
+        written = before.value != CHANGING
+        if written and not self._answers.is_unchanged(before) and self._writers[before.name] - {action}:
+            return BY_OTHERS_TOO
+        return WRITTEN + self._answers.look_again(before.kind, before.name)
+
+    @cached_property
+    def _writers(self) -> Mapping[str, set[ActionId]]:
+        """The actions in whose last runs a file changed, or a folder, by its name."""
+        found: dict[str, set[ActionId]] = {}
+        for action, result in self._past.newest.items():
+            for one in filter(_is_changing, self._counting.discovered(result)):
+                found.setdefault(one.name, set()).add(action)
+        return found
 
     def news(self, rule: RuleName, undeclared: Sequence[Undeclared]) -> list[str]:
         """For people, one line each."""
@@ -195,6 +234,10 @@ class Disclosure:
 
     def _holding(self, rule: RuleName) -> list[Result]:
         return [result for action, result in self._past.newest.items() if action.rule == rule]
+
+
+def _is_changing(one: Discovered) -> bool:
+    return one.value in (CHANGING, BY_OTHERS_TOO) or one.value.startswith(WRITTEN)
 
 
 def _what(stat: tuple[int, int, int, int, int] | None) -> str:

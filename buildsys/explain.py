@@ -22,6 +22,7 @@ from buildsys.prepare import Prepared
 from buildsys.project import Project
 from buildsys.spec.config import key_line
 from buildsys.spec.toml_places import key_positions
+from buildsys.state.discoveries import WRITTEN
 from buildsys.survey import Planned, Surveyor, surveyed
 
 
@@ -184,8 +185,8 @@ class Explainer:
         """A discovered input that is no more what it was."""
         nothing = "unset" if found.kind == "variable" else "absent"
         now = self._surveyor.assessor.answers.value_now(found.kind, found.name)
-        place = "" if found.kind == "variable" else found.name
-        return Changed(discovered_line(found), "discovered", found.name, found.value or nothing, now or nothing, place)
+        place, old = "" if found.kind == "variable" else found.name, found.value.removeprefix(WRITTEN)
+        return Changed(discovered_line(found), "discovered", found.name, old or nothing, now or nothing, place)
 
     def _of_service(self, name: str, before: str) -> list[Changed]:
         """What differs in the key of a service; nothing where the earlier one was not kept."""

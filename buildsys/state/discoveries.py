@@ -19,6 +19,10 @@ from buildsys.state.looks import Looks
 
 CHANGING: Final = "changing"
 """A file that is written to while it is read: what no run has seen, so what was recorded is never equal to it."""
+WRITTEN: Final = "written "
+"""Before the value of what the runs of an action write to themselves, unheard: it is as the last one left it."""
+BY_OTHERS_TOO: Final = "written by others too"
+"""Of what others write to as well: no content of it can count, or they would run in turns for ever."""
 NAMES_OF_ALL: Final = "=names"
 VALUES_OF_ALL: Final = "=values"
 """Variables that can't be: the names of all that there are, and all with their values. As `run/touches` has them."""
@@ -60,7 +64,9 @@ class Discoveries:
         return self._known[kind, name]
 
     def is_unchanged(self, found: Discovered) -> bool:
-        return self.value_now(found.kind, found.name) == found.value
+        if found.value == BY_OTHERS_TOO:
+            return True
+        return self.value_now(found.kind, found.name) == found.value.removeprefix(WRITTEN)
 
     def look_again(self, kind: str, name: str) -> str:
         """The same at this moment: what a run saw that has just ended, if nothing has moved since."""

@@ -265,6 +265,39 @@ def test_a_file_that_changes_while_it_is_read_makes_its_readers_run_again(counts
     assert counts.read("build/default/words/a.txt") == "me"
 
 
+WRITES_PAST_ALL = {
+    "a file that only it is told of": "out = f'extra/{text.stem}'",
+    "a file that it reads then": "out = f'extra/{text.stem}'\nopen(out).read()",
+}
+
+
+@pytest.mark.parametrize("name", WRITES_PAST_ALL)
+def test_what_a_child_process_writes_each_time_has_nothing_run_for_ever(counts: Space, name: str) -> None:
+    counts.write("extra/a", "")
+    counts.write("extra/b", "")
+    writes = "\nimport subprocess\nsubprocess.run(['sh', '-c', f'date +%s%N > {out}'], check=True)\n"
+    script(counts, WRITES_PAST_ALL[name] + writes + "words.write_text('1')")
+    counts.build()
+    assert counts.build().ran == ["words[a]", "words[b]"]
+    assert counts.build().ran == []
+    script(counts, WRITES_PAST_ALL[name] + writes + "words.write_text('22')")
+    assert "words[a]" in counts.build().ran
+    assert counts.build().ran == [], "it is known by now who writes it"
+    for text in ("by hand", "again"):
+        counts.write("extra/a", text)
+        assert counts.build().ran == ["words[a]"]
+        assert counts.build().ran == []
+
+
+def test_child_processes_of_several_actions_that_write_to_one_file_come_to_rest(counts: Space) -> None:
+    counts.write("extra/log", "")
+    script(counts, "import subprocess\nsubprocess.run(['sh', '-c', 'date +%s%N > extra/log'])\nwords.write_text('1')")
+    assert any(counts.build(jobs=1).ran == [] for _ in range(6))
+    counts.replace("scripts/words.py", "'1'", "'22'")
+    assert {"words[a]", "words[b]"} <= set(counts.build(jobs=1).ran)
+    assert counts.build(jobs=1).ran == []
+
+
 ASKS = 'words.write_text(os.environ.get("MODE", "none"))'
 
 
