@@ -85,6 +85,7 @@ class Touches:
         # What was there before, of paths that this action has made or removed, or tried to.
         self._made: dict[str, Stat | tuple[()]] = {}
         self._set: set[str] = set()
+        self._stays_set: set[str] = set()
         self._read: set[str] = set()  # Paths as they were given, of which nothing more can be found by reading them.
         self._foreign_asks: dict[str, int] = {}  # Of a variable: how often it was seen who asks for it.
         self._copying: list[str] = []
@@ -132,10 +133,14 @@ class Touches:
         self._hear()
         self._seen.clear()
         self._made.clear()
-        self._set.clear()
+        self._set = set(self._stays_set)
         self._forget_quick()
         self._copying, self._folder = [], None
         self.hooks.copying = False
+
+    def keep_set(self) -> None:
+        """What is set by now stays so for the actions that follow."""
+        self._stays_set |= self._set
 
     def settle(self) -> None:
         """Have all that was found by now where it can be told."""

@@ -261,6 +261,7 @@ class Worker:
         # numpy imports its generator when it is first asked for.
         AfterImport({"numpy.random": lambda module: module.seed(SEED), **self.tracer.after_import}).install(1)
         self.signatures: dict[tuple[str, str], inspect.Signature | None] = {}
+        self.imported: set[str] = set()
         self.stdout, self.stderr = sys.stdout, sys.stderr
         for stream in (self.stdout, self.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -324,12 +325,21 @@ class Worker:
 
     def function(self, script: str, name: str) -> Callable[..., object]:
         module = importlib.import_module(self.frozen.name_of(os.path.join(self.root, script)))
+        if script not in self.imported:
+            self.imported.add(script)
+            self.keep_environment()
         function = getattr(module, name, None)
         if function is None:
             raise Misfit(f"{script} has no function {name}")
         if not callable(function):
             raise Misfit(f"{name} in {script} is no function but of type {type(function).__name__}")
         return function  # type: ignore[no-any-return]
+
+    def keep_environment(self) -> None:
+        """Variables that are set when a script is imported are there for every call, not for the first alone."""
+        with self.tracer.quiet():
+            self.env = dict(os.environ)
+            self.tracer.touches.keep_set()
 
     def fit(self, call: Message, function: Callable[..., object], item: tuple[object, ...]) -> None:
         """Raise Misfit where the call doesn't bind: told apart here from a TypeError that the code itself raises."""

@@ -324,6 +324,17 @@ def test_a_variable_that_every_action_gets_counts_where_the_code_asks_for_it(
     assert {"words[a]", "words[b]"} <= set(counts.build().ran)
 
 
+def test_a_variable_that_is_set_when_a_script_is_imported_is_there_for_every_action_of_the_worker(
+    counts: Space,
+) -> None:
+    counts.replace("rules/words.toml", "[rule.words]", "[rule.words]\nstrict = true")
+    script(counts, 'words.write_text(os.environ["MODE"])\nos.environ["MODE"] = "slow"', 'os.environ["MODE"] = "fast"')
+    built = counts.build(jobs=1)
+    assert (built.failed, told(built)) == ([], [])
+    assert counts.read("build/default/words/a.txt") == counts.read("build/default/words/b.txt") == "fast"
+    assert counts.build().ran == []
+
+
 @pytest.mark.parametrize(
     "where", ['Path("~/n").expanduser()', 'Path.home() / "n"', 'os.path.expandvars("$HOME/n")'], ids=range(3)
 )
