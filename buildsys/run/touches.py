@@ -42,7 +42,7 @@ _MOST_COMMANDS = 100
 _LONGEST_WORD = 10_000
 _PIECE = re.compile(r"[\s=:,;|&<>()'\"]+")
 """What parts the words of a shell, and files from what is said beside them in one word."""
-_MOST_FOREIGN_ASKS = 20
+_MOST_FOREIGN_ASKS = 1000
 """Who asks for a variable is looked up so often: it takes ten times as long as to ask."""
 _MOST_QUICK = 100_000
 _IMPORTS = ("<frozen importlib", "<frozen zipimport")

@@ -349,6 +349,16 @@ def test_a_variable_that_a_path_is_filled_in_with_counts(
         assert counts.read("build/default/words/a.txt") == home
 
 
+def test_a_variable_that_libraries_have_asked_for_often_counts_where_the_code_asks_for_it(
+    counts: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(counts, "for n in range(99):\n    gettext.find('x')\nwords.write_text(os.environ['LANG'])", "import gettext")
+    for language in ("de", "fr"):
+        monkeypatch.setenv("LANG", language)
+        counts.build()
+        assert counts.read("build/default/words/a.txt") == language
+
+
 def test_a_secret_is_never_discovered(counts: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "1")
     counts.replace("rules/words.toml", "outputs = { words", 'secrets = { token = "TOKEN" }\noutputs = { words')
