@@ -169,9 +169,13 @@ def _walk_used(script: str, function: str, resolver: Resolver, trace: Trace, gat
         walk.name(script, function)
     walk.finish()
     gone = []
+    # What distributions run of what is installed as editable may read any name of it.
+    behind = {path for name in walk.external for path in resolver.behind(root_of(name)) if not name.startswith(".")}
     for path in sorted(trace.modules):
         if tree.read(path) is None:
             gone.append(path)
+        elif path in behind:
+            walk.whole(path)
         elif path not in walk.imported:
             walk.loose(path)
     for ran in sorted(trace.functions):

@@ -19,6 +19,7 @@ SEED = int(os.environ.get("EDITS_SEED") or uuid.uuid4().int % 10_000)
 ONLY_A_RUN_TELLS = {
     "env_removed_by_code": "the code sets the variable that it reads",
     "import_fstring_other": "a computed import may name any module",
+    "loader_source": "what a loader gives is a text that is read, as a file is",
     "mock_patched_unread": "the function is replaced before it is called",
     "pkgutil_module_edited": "modules that are listed could be imported",
     "sibling_command": "which command is asked for stands in a text",
