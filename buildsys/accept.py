@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from buildsys.digest import NO_DIGEST
 from buildsys.errors import NO_SUCH_TARGET, NOT_UP_TO_DATE, BuildError
 from buildsys.explain import Explained, Explainer
-from buildsys.model import ActionId, Evidence, Result, RuleName, natural_key
+from buildsys.model import ActionId, Result, RuleName, natural_key
 from buildsys.past import Past
 from buildsys.phrases import listed
 from buildsys.project import Project
@@ -143,18 +142,8 @@ class _Acceptor:
             reason or listed((change.line for change in one.changes), most=2),
             result=result.key,
             made_with=result.evidence,
-            evidence=self._evidence(action, result),
+            evidence=self._surveyor.assessor.counting.evidence_now(result, keyed.prepared),
         )
-
-    def _evidence(self, action: ActionId, result: Result) -> Evidence | None:
-        """That of the result, as it would be had it been made by the code as it is now."""
-        known = self._past.evidence([result.evidence] if result.evidence else []).get(result.evidence)
-        if known is None:
-            return None
-        prepared = self._surveyor.keyed[action].prepared
-        trace = self._past.traces([known.trace])[known.trace]
-        used = self._surveyor.assessor.preparer.used(prepared.rule, trace) if known.used else NO_DIGEST
-        return known._replace(sources=prepared.sources, used=used)
 
 
 def _refuse_chat(graph: Graph, target: ActionId | RuleName) -> None:

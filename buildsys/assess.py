@@ -126,8 +126,8 @@ class Assessor:
         self._store = store
         self._past = past
         passed_on = {name: preparer.environ.get(name) for name in PASSED_ON}
-        about = files, preparer.looks, self._is_no_name, preparer.environ
-        self.answers = Discoveries(*about, passed_on, only=True)
+        looks, environ = preparer.looks, preparer.environ
+        self.answers = Discoveries(files, looks, self._is_no_name, environ, passed_on, only=True)
         self.counting = Counting(preparer, past, self.answers)
         self._made: dict[ActionId, tuple[Digest, tuple[Made, ...]]] = {}
         self._of_rule: dict[RuleName, dict[ActionId, None]] = {}
@@ -184,6 +184,7 @@ class Assessor:
         """How each action's key differs from the one that holds now, in lines; no entry where it was never built."""
         before = {one.action: self._past.newest[one.action] for one in keyed if one.action in self._past.newest}
         inputs = self._past.inputs([result.key for result in before.values()])
+        self.counting.learn(before.values())
         found = {}
         for one in keyed:
             if old := before.get(one.action):

@@ -6,11 +6,11 @@ nothing. See docs/decisions/0018.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from buildsys.digest import NO_DIGEST, Digest
-from buildsys.model import ActionId, ActionKey, Alias, Discovered, Evidence, Observed, Part, Result, Trace
+from buildsys.model import ActionId, ActionKey, Discovered, Evidence, Observed, Part, Result, Trace
 from buildsys.past import Past
 from buildsys.plan.decide import differences
 from buildsys.plan.key import CODE
@@ -66,14 +66,19 @@ class Counting:
 
     def changed(self, result: Result) -> tuple[Discovered, ...]:
         """The discovered inputs of a result that are no more what they were."""
-        evidence = self._of([result]).get(result.evidence)
+        evidence = self._own(result)
         return self._moved(evidence.discovered) if evidence else ()
 
     def discovered(self, result: Result) -> Sequence[Discovered]:
         """The discovered inputs of a result."""
-        evidence = self._of([result]).get(result.evidence)
-        self._load_discovered([evidence.discovered] if evidence else [])
+        evidence = self._own(result)
         return self._discovered.get(evidence.discovered, ()) if evidence else ()
+
+    def evidence_now(self, result: Result, prepared: Prepared) -> Evidence | None:
+        """What a result rests on, as it would be had it been made by the code as it is now; None where it has none."""
+        seen = self._own(result)
+        used = self._used(prepared, seen) if seen and seen.used else NO_DIGEST
+        return seen and seen._replace(sources=prepared.sources, used=used)
 
     def code_changes(self, result: Result, prepared: Prepared, before: Sequence[Part]) -> list[str]:
         """How the half of the key that all actions of a rule share differs from that of a result, whose half is given.
@@ -111,7 +116,7 @@ class Counting:
     ) -> dict[ActionId, Counted]:
         """For each action the first of its candidates that counts."""
         of_action = [(one, candidates(one)) for one in asked]
-        self._of([result for _, results in of_action for result in results])
+        self.learn([result for _, results in of_action for result in results])
         found = {}
         for one, results in of_action:
             if counted := next(filter(None, (self._counted(one, result) for result in results)), None):
@@ -121,44 +126,36 @@ class Counting:
     def _counted(self, one: Asked, result: Result) -> Counted | None:
         """The result, if it counts for the action; its rest is that of the action's key."""
         alias = result.alias if result.alias and result.alias.key == one.key else None
-        own = self._evidence.get(result.evidence)
-        seen = self._seen(result, alias)
+        is_of_key = alias is not None or result.key == one.key
+        seen = (self._evidence.get(alias.evidence) if alias else None) or self._evidence.get(result.evidence)
         if seen is None:
-            return Counted(result) if alias or result.key == one.key else None
+            return Counted(result) if is_of_key else None
         if self._moved(seen.discovered):
             return None
-        if seen.sources == one.prepared.sources:
-            return self._under(one, result, alias, own)
-        if not seen.used:
-            return Counted(result) if alias or result.key == one.key else None
-        if self._uses(one.prepared, seen):
-            return self._under(one, result, alias, own)
-        return None
-
-    def _under(self, one: Asked, result: Result, alias: Alias | None, own: Evidence | None) -> Counted:
-        if alias or result.key == one.key or own is None:
-            return Counted(result)
-        return Counted(result, own._replace(sources=one.prepared.sources))
-
-    def _seen(self, result: Result, alias: Alias | None) -> Evidence | None:
-        return (self._evidence.get(alias.evidence) if alias else None) or self._evidence.get(result.evidence)
+        if seen.sources != one.prepared.sources and not (self._uses(one.prepared, seen) if seen.used else is_of_key):
+            return None
+        return Counted(result, None if is_of_key else seen._replace(sources=one.prepared.sources))
 
     def _uses_as_before(self, result: Result, prepared: Prepared) -> bool | None:
         """Whether nothing has changed of the code that a result's run used; None where its trace can't tell."""
-        seen = self._of([result]).get(result.evidence)
+        seen = self._own(result)
         if seen is None or not seen.used:
             return None
         return seen.sources == prepared.sources or self._uses(prepared, seen)
 
     def _uses(self, prepared: Prepared, seen: Evidence) -> bool:
-        self._load_traces([seen.trace])
-        return self._preparer.used(prepared.rule, self._traces[seen.trace]) == seen.used
+        return self._used(prepared, seen) == seen.used
+
+    def _used(self, prepared: Prepared, seen: Evidence) -> Digest:
+        """What `seen.used` would be by the code as it is now."""
+        if seen.trace not in self._traces:
+            self._traces |= self._past.traces([seen.trace])
+        return self._preparer.used(prepared.rule, self._traces[seen.trace])
 
     def _moved(self, discovered: Digest) -> tuple[Discovered, ...]:
         if discovered == NO_DIGEST:
             return ()
         if discovered not in self._changed:
-            self._load_discovered([discovered])
             all_of_it = self._discovered[discovered]
             self._changed[discovered] = tuple(one for one in all_of_it if not self._answers.is_unchanged(one))
         return self._changed[discovered]
@@ -173,22 +170,17 @@ class Counting:
 
     # ------------------------------------------------------------ what is recorded
 
-    def _of(self, results: Sequence[Result]) -> Mapping[Digest, Evidence]:
-        """All evidence that is known by now, that of these results included, with its discovered inputs."""
+    def learn(self, results: Iterable[Result]) -> None:
+        """Have at hand what these results rest on, asked for together."""
         named = {digest for one in results for digest in (one.evidence, one.alias.evidence if one.alias else NO_DIGEST)}
-        missing = [digest for digest in named if digest and digest not in self._evidence]
-        found = self._past.evidence(missing)
+        found = self._past.evidence([digest for digest in named if digest and digest not in self._evidence])
         self._evidence |= found
-        self._load_discovered([one.discovered for one in found.values()])
-        return self._evidence
+        sets = {one.discovered for one in found.values() if one.discovered}
+        self._discovered |= self._past.discovered(list(sets.difference(self._discovered)))
 
-    def _load_discovered(self, digests: Iterable[Digest]) -> None:
-        missing = {digest for digest in digests if digest and digest not in self._discovered}
-        self._discovered |= self._past.discovered(list(missing))
-
-    def _load_traces(self, digests: Iterable[Digest]) -> None:
-        missing = {digest for digest in digests if digest not in self._traces}
-        self._traces |= self._past.traces(list(missing))
+    def _own(self, result: Result) -> Evidence | None:
+        self.learn([result])
+        return self._evidence.get(result.evidence)
 
 
 def _without_code(parts: Iterable[Part]) -> list[Part]:

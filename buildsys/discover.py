@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat as modes
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +23,8 @@ from buildsys.project import PASSED_ON
 from buildsys.run.machine import VISIBLE
 from buildsys.run.traced import Asked, Touch, Traced
 from buildsys.spec.graph import Graph, path_regex
-from buildsys.state.discoveries import BY_OTHERS_TOO, CHANGING, WRITTEN, Discoveries
+from buildsys.spec.names import role_for
+from buildsys.state.discoveries import BY_OTHERS_TOO, CHANGING, WRITTEN, Discoveries, kind_of
 from buildsys.state.looks import Looks
 
 _OF_THE_BUILD: Final = frozenset(("PYTHONHASHSEED", "TMPDIR", VISIBLE))
@@ -138,7 +138,7 @@ class Discoverer:
         """What the run was answered, and whether that is the answer now and stays so."""
         now = self._answers.look_again(one.kind, one.path)
         if one.kind == "exists":
-            value = _what(one.stat)
+            value = kind_of(one.stat[4]) if one.stat else ""
             later = not value and self._graph.is_made(one.path)
             return Discovered("exists", one.path, value), value == now and not later
         if one.stat is None:
@@ -240,22 +240,13 @@ def _is_changing(one: Discovered) -> bool:
     return one.value in (CHANGING, BY_OTHERS_TOO) or one.value.startswith(WRITTEN)
 
 
-def _what(stat: tuple[int, int, int, int, int] | None) -> str:
-    """As `Discoveries` says what is at a path."""
-    if stat is None:
-        return ""
-    mode = stat[4]
-    return "file" if modes.S_ISREG(mode) else "folder" if modes.S_ISDIR(mode) else "other"
-
-
 def _is_to_declare(one: Touch) -> bool:
     """A file of the project that it opened itself; what lies elsewhere can't be declared."""
     return one.kind == "file" and one.stat is not None and not one.earlier and not one.path.startswith("/")
 
 
 def _file(one: Touch) -> Undeclared:
-    role = re.sub(r"\W|^(?=\d)", "_", PurePosixPath(one.path).stem) or "input"
-    return Undeclared(one.path, f"reads {one.path}", f'inputs: {role} = "{one.path}"')
+    return Undeclared(one.path, f"reads {one.path}", f'inputs: {role_for(one.path)} = "{one.path}"')
 
 
 def _variable(one: Asked) -> Undeclared:

@@ -99,6 +99,7 @@ class Explainer:
         self._project = project
         self._surveyor = surveyor
         self._past = surveyor.past
+        self._counting = surveyor.assessor.counting
         self._known: dict[tuple[Digest, Digest], list[Changed]] = {}
         self._context = cache(self._past.context)
         self._started = cache(self._past.started)
@@ -113,17 +114,10 @@ class Explainer:
             raise BuildError(f"there is no {target}", facts=[("shards", shards)], exit_code=NO_SUCH_TARGET)
         held = [self._past.newest[one.action] for one in found if one.action in self._past.newest]
         inputs = self._past.inputs([result.key for result in held])
-        evidence = self._past.evidence([result.evidence for result in held if result.evidence])
-        sets = self._past.discovered([one.discovered for one in evidence.values() if one.discovered])
-        discovered = {digest: sets.get(one.discovered, ()) for digest, one in evidence.items()}
-        return [self._explained(one, inputs, discovered) for one in found]
+        self._counting.learn(held)
+        return [self._explained(one, inputs) for one in found]
 
-    def _explained(
-        self,
-        planned: Planned,
-        inputs_of: Mapping[ActionKey, tuple[Part, ...]],
-        discovered: Mapping[Digest, Sequence[Discovered]],
-    ) -> Explained:
+    def _explained(self, planned: Planned, inputs_of: Mapping[ActionKey, tuple[Part, ...]]) -> Explained:
         action = planned.action
         result = self._past.newest.get(action)
         keyed = self._surveyor.keyed.get(action)
@@ -137,7 +131,7 @@ class Explainer:
             changes += self._of_rule(result, before, prepared)
         if result and keyed:
             changes += self._changes(inputs_before, inputs, None, None)
-            changes += map(self._discovery, self._surveyor.assessor.counting.changed(result))
+            changes += map(self._discovery, self._counting.changed(result))
         return Explained(
             planned,
             (*parts, *inputs),
@@ -145,7 +139,7 @@ class Explainer:
             keyed.key if keyed else "",
             _as_planned(planned, changes),
             tuple(self._causes(planned)),
-            self._basis(action, result, discovered.get(result.evidence, ())) if result else None,
+            self._basis(action, result) if result else None,
         )
 
     def _prepared(self, planned: Planned) -> Prepared | None:
@@ -239,7 +233,7 @@ class Explainer:
         needs = self._surveyor.needs(planned.action)
         return any(self._surveyor.planned[need].fate in ("run", "maybe") for need in needs)
 
-    def _basis(self, action: ActionId, result: Result, discovered: Sequence[Discovered]) -> Basis:
+    def _basis(self, action: ActionId, result: Result) -> Basis:
         return Basis(
             key=result.key,
             run_id=result.run_id,
@@ -248,7 +242,7 @@ class Explainer:
             dropped=action in self._surveyor.keyed and self._surveyor.keyed[action].dropped,
             checks=tuple(check.name for check in self._surveyor.graph.rules[action.rule].checks),
             alias=result.alias,
-            discovered=tuple(discovered),
+            discovered=tuple(self._counting.discovered(result)),
         )
 
 

@@ -21,6 +21,7 @@ from buildsys.plan.key import (
     Fact,
     Given,
     Surroundings,
+    fed,
     hasher_of,
     input_facts,
     parts_of,
@@ -98,10 +99,7 @@ def texts_of(code: Slice, parts: Sequence[Part]) -> tuple[SymbolText, ...]:
 
 def service_key(half: ServiceHalf, inputs: Sequence[tuple[str, Sequence[Given]]]) -> Digest:
     """The key of a service with these inputs."""
-    hasher = half.hasher.copy()
-    for fact in input_facts(inputs):
-        hasher.field(fact.group, fact.name, fact.value)
-    return hasher.digest()
+    return fed(half.hasher.copy(), input_facts(inputs)).digest()
 
 
 class Preparer:
@@ -146,7 +144,8 @@ class Preparer:
         which = rule.script, rule.function, rule.python, trace.digest
         if which not in self._used:
             try:
-                self._used[which] = self.installed(rule.python).slicer.used(rule.script, rule.function, trace)
+                slicer = self.installed(rule.python).slicer
+                self._used[which] = slicer.used_slice(rule.script, rule.function, trace).fingerprint
             except Broken:
                 self._used[which] = NO_DIGEST
         return self._used[which]

@@ -6,7 +6,6 @@ Joins what is known of an action with the sandbox of the kernel. Knows nothing o
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -20,6 +19,7 @@ from buildsys.run.landlock import SYSTEM
 from buildsys.run.process import PROGRAM
 from buildsys.run.workers import Sandbox
 from buildsys.spec.graph import Graph
+from buildsys.spec.names import role_for
 from buildsys.state.editable import is_outside
 
 _TEMPORARY: Final = ".temporary"
@@ -69,12 +69,11 @@ def refusal(root: Path, graph: Graph, rule: Rule, path: str) -> tuple[str, str]:
     real = next((folder for folder in (str(root), os.path.realpath(root)) if path.startswith(f"{folder}/")), "")
     shown = path[len(real) + 1 :] if real else path
     problem = f"its sandbox refused {shown}"
-    name = re.sub(r"\W|^(?=\d)", "_", Path(path).stem) or "input"
     try:
         maker = graph.target(shown)
     except BuildError:
         if os.path.lexists(path):
-            line = f'add {name} = "{shown}" to the inputs of [rule.{rule.name}]'
+            line = f'add {role_for(path)} = "{shown}" to the inputs of [rule.{rule.name}]'
             return problem, f"{line} where it is read; only outputs, scratch and temporary files can be written"
         return problem, "only the paths of outputs, scratch and temporary files (TMPDIR) can be written"
     made_by = maker.rule if isinstance(maker, ActionId) else maker

@@ -66,20 +66,10 @@ class Slicer:
 
     def used_slice(self, script: str, function: str, trace: Trace, folder: str | None = None) -> Slice:
         """As `used_of`."""
-        which = digest_of("used whole", self._within, script, function, folder, trace.digest, sorted(self._stdlib))
+        which = digest_of("used", self._within, script, function, folder, trace.digest, sorted(self._stdlib))
         return self._whole(
             which, lambda tree: used_of(script, function, tree, trace, self._stdlib, folder, self._parse)
         )
-
-    def used(self, script: str, function: str, trace: Trace) -> Digest:
-        """The fingerprint of `used_of`."""
-        which = digest_of("used", script, function, trace.digest, sorted(self._stdlib))
-        if kept := self._kept(which):
-            return kept.fingerprint
-        asking = _Asking(self._tree)
-        made = used_of(script, function, asking, trace, self._stdlib, parse=self._parse)
-        self._keep(which, Slice(made.fingerprint, {}, (), frozenset(), frozenset()), asking)
-        return made.fingerprint
 
     def _whole(self, which: str, make: Callable[[Tree], Slice]) -> Slice:
         if kept := self._kept(which):

@@ -120,7 +120,11 @@ def _as_hashed(given: Given) -> list[Value]:
 
 def hasher_of(facts: Iterable[Fact]) -> Hasher:
     """The first sink: a hasher that has seen the facts, to be copied for each action of the rule."""
-    hasher = Hasher()
+    return fed(Hasher(), facts)
+
+
+def fed(hasher: Hasher, facts: Iterable[Fact]) -> Hasher:
+    """The hasher, once it has seen the facts too."""
     for fact in facts:
         hasher.field(fact.group, fact.name, fact.value)
     return hasher
@@ -132,9 +136,7 @@ def action_key(
     """The key of one action: its rule's facts, its inputs, and the file names of its outputs, which code can see."""
     hasher = rule_hasher.copy()
     hasher.field("output", "names", list(names))
-    for fact in input_facts(inputs):
-        hasher.field(fact.group, fact.name, fact.value)
-    return ActionKey(hasher.digest())
+    return ActionKey(fed(hasher, input_facts(inputs)).digest())
 
 
 def rest_of(facts: Iterable[Fact]) -> Iterator[Fact]:

@@ -6,6 +6,7 @@ Names become keywords of Python functions; those of rules become views of SQL as
 from __future__ import annotations
 
 import keyword
+import re
 from typing import Final
 
 PUBLIC_VIEWS: Final = (
@@ -47,3 +48,11 @@ def why_no_rule(name: str) -> str:
     if name.lower() in PUBLIC_VIEWS:
         return "is a view of the manifest"
     return why_no_name(name) or ("is a word of SQL" if name.lower() in SQL_WORDS else "")
+
+
+def role_for(path: str) -> str:
+    """What an input may be called that is this file: its own name without the suffix, as a word."""
+    name = path.rpartition("/")[2]
+    dot = name.rfind(".")
+    stem = name[:dot] if 0 < dot < len(name) - 1 else name
+    return re.sub(r"\W|^(?=\d)", "_", stem) or "input"

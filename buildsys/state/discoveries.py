@@ -111,7 +111,7 @@ class Discoveries:
             return _UNREADABLE
         if found is None:
             return ""
-        return "file" if modes.S_ISREG(found.mode) else "folder" if modes.S_ISDIR(found.mode) else "other"
+        return kind_of(found.mode)
 
     def _variable(self, name: str) -> str:
         """A digest, since nobody has said that the value may be told."""
@@ -125,3 +125,8 @@ class Discoveries:
         value = self._environ.get(name)
         self._looks.variable(name, value)
         return "" if value is None else digest_of(value)
+
+
+def kind_of(mode: int) -> str:
+    """What is at a path, by the type bits of its mode."""
+    return "file" if modes.S_ISREG(mode) else "folder" if modes.S_ISDIR(mode) else "other"
