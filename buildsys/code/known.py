@@ -5,7 +5,10 @@ Knows no code.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from buildsys.code.scopes import Alias
 
 LOOKS_ONLY: Final = frozenset(
     "get keys values items copy index count format join split rsplit splitlines strip lstrip rstrip lower upper title "
@@ -30,6 +33,7 @@ PROBES: Final = frozenset(("find_spec", "find_loader", "get_loader"))
 ABOUT: Final = frozenset(("version", "distribution", "metadata", "requires", "files", "get_distribution"))
 """What asks whether a module is there, and what asks about a distribution."""
 ELSEWHERE: Final = frozenset(("spec_from_file_location", "SourceFileLoader", "load_source", "run_path"))
+MODULES: Final = frozenset({("sys", "modules")})
 PLACES: Final = frozenset(("path", "meta_path", "path_hooks"))
 IMPORTERS: Final = {"import_module", "__import__"}
 IMPORTING: Final = frozenset(
@@ -38,3 +42,17 @@ IMPORTING: Final = frozenset(
 LOADERS: Final = IMPORTING - IMPORTERS
 NAMESPACE: Final = {"globals", "locals", "eval", "exec", "compile"}
 TELLING: Final = ELSEWHERE | IMPORTING | NAMESPACE | {"sys", "addsitedir", "__path__"}
+
+
+def means_of(alias: Alias) -> set[str]:
+    """What an import gives a name to that does things by computed names, where calls of it do not show."""
+    means = set()
+    if alias.attribute in ELSEWHERE:
+        means.add("elsewhere")
+    if alias.attribute in (*IMPORTERS, *LOADERS) and alias.attribute != alias.name:
+        means.add("import")
+    if alias.module == "sys" and (alias.attribute in (*PLACES, "*") or alias.attribute == "" != alias.name):
+        means.add("path")
+    if alias.module == "sys" and (alias.attribute in ("modules", "*") or alias.attribute == "" != alias.name):
+        means |= {"namespace", "modules"}
+    return means

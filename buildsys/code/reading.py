@@ -56,9 +56,10 @@ class Code(msgspec.Struct, frozen=True, array_like=True, gc=False):
     hands: tuple[tuple[Chain, Chain], ...] = ()
 
 
-COMPUTED: Final = ("import", "attribute", "namespace", "path", "file", "elsewhere", "raise")
-"""What code may do by names that are not in it: import a module, read an attribute or a name of its own module; add to
-where modules are found, run a file that is named in a text, and run any file of the project. Or raise an error."""
+COMPUTED: Final = ("import", "attribute", "namespace", "modules", "path", "file", "elsewhere", "raise")
+"""What code may do by names that are not in it: import a module, read an attribute, or a name of its own module or of
+any; add to where modules are found, run a file that is named in a text, and run any file of the project. Or raise an
+error."""
 ROAMING: Final = frozenset(("path", "file", "elsewhere"))
 _FIELD: Final = re.compile(r"\{[^{}!:]*")
 _PART: Final = re.compile(r"\.([A-Za-z_]\w*)")
@@ -241,7 +242,17 @@ class Reader:
             self._write_into(node.value)
         elif _last(node.value) == "environ":
             self._variable("getenv", None, [node.slice])
+        elif self._global(node.value) in known.MODULES and (_is_text(node.slice) or _last(node.slice) == "__name__"):
+            self._module_by_name(node.slice)
+            return
         self._open(node, ("value", "slice"))
+
+    def _module_by_name(self, name: ast.expr) -> None:
+        """`sys.modules[__name__]`, or of another module by its name."""
+        self.reads.add(("sys",))
+        self.computed.add("modules" if _is_text(name) else "namespace")
+        self._parts.append("sys.modules[")
+        self._stack += ("]", name)
 
     def _write_into(self, node: Any) -> None:
         """Note what may change where a part of it is bound: `a.b()[0].c = 1` may change a.b."""
@@ -334,7 +345,7 @@ class Reader:
     def _look_for_means(self) -> None:
         """Note what is done by names that tell of it wherever they stand."""
         for alias in self.imports:
-            self.computed |= means_of(alias)
+            self.computed |= known.means_of(alias)
         if known.TELLING.isdisjoint(self.attributes.union(*self.reads, *self.writes, *self.stirs, *self.calls)):
             return
         named = {name for chain in (*self.reads, *self.writes, *self.stirs) for name in chain}
@@ -354,6 +365,8 @@ class Reader:
             self.computed.add("path")
         if "modules" in of_sys:
             self.computed.add("namespace")
+        if not known.MODULES.isdisjoint((*self.reads, *self.stirs)):
+            self.computed.add("modules")
 
     def _constant(self, node: ast.Constant) -> None:
         value: Any = node.value
@@ -580,17 +593,3 @@ def _last(node: Any) -> str:
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant)
-
-
-def means_of(alias: Alias) -> set[str]:
-    """What an import gives a name to that does things by computed names, where calls of it do not show."""
-    means = set()
-    if alias.attribute in known.ELSEWHERE:
-        means.add("elsewhere")
-    if alias.attribute in (*known.IMPORTERS, *known.LOADERS) and alias.attribute != alias.name:
-        means.add("import")
-    if alias.module == "sys" and (alias.attribute in (*known.PLACES, "*") or alias.attribute == "" != alias.name):
-        means.add("path")
-    if alias.module == "sys" and alias.attribute == "modules":
-        means.add("namespace")
-    return means

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from buildsys.code.functions import OVERLOAD, overloads_of
-from buildsys.code.known import INERT
-from buildsys.code.reading import Chain, Code, Reader, means_of
+from buildsys.code.known import INERT, means_of
+from buildsys.code.reading import Chain, Code, Reader
 from buildsys.code.scopes import MODULE, Alias, Scope, aliases, body_scope, class_scope
 from buildsys.digest import digest_bytes
 

@@ -249,6 +249,8 @@ class Walk:
         for alias in code.imports:
             if not self._resolver.packages(alias, where.path):
                 self._outside(alias.module if not alias.level else "")
+        for name in code.computed:
+            self._computed(where, name)
 
     def _function(self, where: Where, function: Function) -> None:
         if self._gate(where.path, function.name):
@@ -414,9 +416,13 @@ class Walk:
         if name == "__subclasses__":
             self._waiting.append(self._follow_subclasses)
         if name in _NAMESPACES:
+            self._read_namespaces()
+
+    def _read_namespaces(self) -> None:
+        """Names of any module may be got at as attributes are."""
+        if not self._namespaces_read:
             self._namespaces_read = True
-            for path in list(self.imported):
-                self._waiting.append(partial(self.loose, path))
+            self._waiting += [partial(self.loose, path) for path in self.imported]
 
     def _text(self, where: Where, text: str) -> None:
         """A dotted name in a text, which may be looked up by it: as a chain that begins with a module."""
@@ -457,6 +463,8 @@ class Walk:
         if what == "namespace":
             self.listed.add(where.path)
             self.whole(where.path)
+        elif what == "modules":
+            self._read_namespaces()
         elif what == "attribute" and not self.any_attribute:
             self.any_attribute = True
             waiting = [one for found in self._by_attribute.values() for one in found]

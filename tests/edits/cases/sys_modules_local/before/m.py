@@ -1,0 +1,4 @@
+import helper
+def f():
+    import sys
+    return sys.modules["conf"].A

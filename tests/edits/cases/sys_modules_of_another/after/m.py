@@ -1,0 +1,4 @@
+import sys
+import helper
+def f():
+    return sys.modules["conf"].A

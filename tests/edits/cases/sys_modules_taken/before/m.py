@@ -1,0 +1,4 @@
+from sys import modules as there
+import helper
+def f():
+    return there["conf"].A
