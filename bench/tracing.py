@@ -97,6 +97,7 @@ class Tracer:
     def __init__(self, *_): pass
     def compiled(self, path, text, filename): return compile(text, filename, "exec", dont_inherit=True)
     def look_at(self, *_): pass
+    def importing(self, name): pass
     def fresh(self): pass
     def news(self, *_): return {}
     def quiet(self): return contextlib.nullcontext()

@@ -127,7 +127,9 @@ class Assessor:
         self._past = past
         passed_on = {name: preparer.environ.get(name) for name in PASSED_ON}
         looks, environ = preparer.looks, preparer.environ
-        self.answers = Discoveries(files, looks, self._is_no_name, environ, passed_on, only=True)
+        self.answers = Discoveries(
+            files, looks, self._is_no_name, environ, passed_on, only=True, versions=preparer.provided
+        )
         self.counting = Counting(preparer, past, self.answers)
         self._made: dict[ActionId, tuple[Digest, tuple[Made, ...]]] = {}
         self._of_rule: dict[RuleName, dict[ActionId, None]] = {}
@@ -340,7 +342,9 @@ class Assessor:
 
 def discovered_line(one: Discovered) -> str:
     """That a discovered input is no more what it was, for people."""
-    what = {"file": "file", "folder": "folder", "exists": "path", "variable": "variable"}[one.kind]
+    if one.kind == "package":
+        return f"package {one.name} changed, which its last run imported by a computed name"
+    what = "path" if one.kind == "exists" else one.kind
     return f"{what} {one.name} changed, which its last run read undeclared"
 
 

@@ -19,12 +19,13 @@ from buildsys.counting import Counting
 from buildsys.errors import BuildError
 from buildsys.model import ActionId, Discovered, Result, Rule, RuleName, Trace
 from buildsys.past import Past
+from buildsys.prepare import Prepared
 from buildsys.project import PASSED_ON
 from buildsys.run.machine import VISIBLE
 from buildsys.run.traced import Asked, Touch, Traced
 from buildsys.spec.graph import Graph, path_regex
 from buildsys.spec.names import role_for
-from buildsys.state.discoveries import BY_OTHERS_TOO, CHANGING, WRITTEN, Discoveries, kind_of
+from buildsys.state.discoveries import BY_OTHERS_TOO, CHANGING, OF_PYTHON, WRITTEN, Discoveries, kind_of
 from buildsys.state.looks import Looks
 
 _OF_THE_BUILD: Final = frozenset(("PYTHONHASHSEED", "TMPDIR", VISIBLE))
@@ -84,13 +85,15 @@ class Discoverer:
         found = [self._found(one) for one in touches]
         inputs = [one for one, _ in found]
         inputs += [Discovered("variable", one.name, self._answers.look_again("variable", one.name)) for one in asked]
+        packages = self._packages(assessment.prepared, traced.packages)
+        inputs += [Discovered("package", name, self._answers.look_again("package", name)) for name in packages]
         return Discovery(tuple(sorted(set(inputs))), tuple(undeclared), all(settled for _, settled in found))
 
     # ------------------------------------------------------------ what is declared
 
     def _undeclared(self, assessment: Assessment, touches: Iterable[Touch]) -> Iterator[Touch]:
         """Of what earlier calls of the worker asked for, what they declared counts for them alone."""
-        touches = [one for one in touches if not one.own or self._is_left(one)]
+        touches = [one for one in touches if not one.own or self._is_left(one) or self._is_listed_too(one)]
         if not touches:
             return
         declared = set(self._declared(assessment))
@@ -114,6 +117,13 @@ class Discoverer:
             return False
         return now is not None and (now.size, now.mtime_ns, now.inode) == (size, mtime_ns, inode)
 
+    def _is_listed_too(self, one: Touch) -> bool:
+        """A folder of the project in which the run has made something: what else lies there, it was told as well.
+
+        Elsewhere such a folder is a cache of some library.
+        """
+        return one.kind == "folder" and not one.path.startswith("/") and not self._graph.is_made(one.path)
+
     def _declared(self, assessment: Assessment) -> Iterator[str]:
         """The paths of its inputs, those of links followed too."""
         for given in (given for bound in assessment.reads for given in bound.given):
@@ -132,11 +142,22 @@ class Discoverer:
         declared = {*rule.env, *(variable for _, variable in rule.secrets)}
         return one.ours and one.name not in declared and one.name not in _OF_THE_BUILD
 
+    def _packages(self, prepared: Prepared, imported: Iterable[str]) -> Iterator[str]:
+        """Those that no import statement in reach names; of a rule that lists its versions, these alone count."""
+        rule, code = prepared.rule, prepared.code
+        if code is None or isinstance(rule.versions, tuple):
+            return
+        stated = {re.split("[.:]", name)[0] for name in (*code.external, *code.preload)}
+        for name in sorted(set(imported) - stated):
+            yield f"{name}{OF_PYTHON}{rule.python}" if rule.python else name
+
     # ------------------------------------------------------------ what it is worth
 
     def _found(self, one: Touch) -> tuple[Discovered, bool]:
         """What the run was answered, and whether that is the answer now and stays so."""
         now = self._answers.look_again(one.kind, one.path)
+        if one.own and one.kind == "folder":
+            return Discovered("folder", one.path, WRITTEN + now), False
         if one.kind == "exists":
             value = kind_of(one.stat[4]) if one.stat else ""
             later = not value and self._graph.is_made(one.path)
@@ -185,15 +206,16 @@ class Disclosure:
     def settled(self, action: ActionId, trace: Trace, found: Discovery) -> Discovery:
         """The same, where what changed during the last run of the action as well counts as this one has left it.
 
-        So a child process that writes to a file it was told of does not have the action run for ever.
+        So a child process that writes to a file it was told of does not have the action run for ever, nor does a run
+        that lists the folder which it writes to.
         """
-        if not trace.unseen or all(one.value != CHANGING for one in found.inputs) or action not in self._past.newest:
+        writes = {one.name for one in found.inputs if one.value.startswith(WRITTEN)}
+        writes |= {one.name for one in found.inputs if trace.unseen and one.value == CHANGING}
+        if not writes or action not in self._past.newest:
             return found
         before = {one.name: one for one in self._counting.discovered(self._past.newest[action]) if _is_changing(one)}
         inputs = (
-            one._replace(value=self._left(action, before[one.name]))
-            if one.value == CHANGING and one.name in before
-            else one
+            one._replace(value=self._left(action, before[one.name])) if one.name in writes & before.keys() else one
             for one in found.inputs
         )
         return replace(found, inputs=tuple(sorted(inputs)))
@@ -202,10 +224,12 @@ class Disclosure:
         """What that is worth which has changed in two runs. before: as the first of them found it."""
         if before.value == BY_OTHERS_TOO:
             return BY_OTHERS_TOO
-        written = before.value != CHANGING
-        if written and not self._answers.is_unchanged(before) and self._writers[before.name] - {action}:
+        now = self._answers.look_again(before.kind, before.name)
+        is_changed_again = now != self._answers.value_now(before.kind, before.name)
+        written = before.value != CHANGING and not self._answers.is_unchanged(before)
+        if written and is_changed_again and self._writers[before.name] - {action}:
             return BY_OTHERS_TOO
-        return WRITTEN + self._answers.look_again(before.kind, before.name)
+        return WRITTEN + now
 
     @cached_property
     def _writers(self) -> Mapping[str, set[ActionId]]:

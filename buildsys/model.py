@@ -353,13 +353,13 @@ class Trace:
 class Discovered(NamedTuple):
     """One thing that a run asked of the machine and that no rule declares: an input that was found out.
 
-    kind: "file" (opened), "folder" (listed), "exists" (asked for, or looked at), "variable".
+    kind: "file" (opened), "folder" (listed), "exists" (asked for, or looked at), "variable", "package" (imported).
     name: project-relative path with `/`, else absolute; the variable's name, "=names" for those of all variables, or
-    "=values" for all with what they hold. value: what the answer was, as a digest
-    or a word; "" for what is not there. It is compared, never read.
+    "=values" for all with what they hold; the package's top-level name, with " of " and the rule's Python if it has
+    one. value: what the answer was, as a digest or words; "" for what is not there. It is compared, never read.
     """
 
-    kind: Literal["file", "folder", "exists", "variable"]
+    kind: Literal["file", "folder", "exists", "variable", "package"]
     name: str
     value: str
 

@@ -200,6 +200,10 @@ class Preparer:
             self._versions[rule.name] = self.installed(rule.python).versions(rule, code)
         return self._versions[rule.name]
 
+    def provided(self, name: str, python: str) -> dict[str, str]:
+        """Distribution -> version of those that provide a top-level name, for a Python as a rule names it."""
+        return self.installed(python).provided([name])
+
     def installed(self, python: str = "") -> Installed:
         """What an interpreter finds, as a rule names it; "" is that which runs buildsys. Raises as `interpreter`."""
         if python not in self._installed:

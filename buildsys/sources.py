@@ -76,7 +76,11 @@ class Installed:
 
     def imported(self, code: Slice) -> dict[str, str]:
         """Distribution -> version of those that the code imports."""
-        return self._distributions.versions(code.external) if code.external else {}
+        return self.provided(code.external)
+
+    def provided(self, names: Collection[str]) -> dict[str, str]:
+        """Distribution -> version of those that provide these top-level names."""
+        return self._distributions.versions(names) if names else {}
 
     def compiled(self, code: Slice) -> dict[str, Digest]:
         """Path in the slice -> digest of the compiled modules of what is installed as editable, which have no text.

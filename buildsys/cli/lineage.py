@@ -20,7 +20,13 @@ from buildsys.terminal import Line, Span, show
 _UNTOLD: Final = ("artifact", "output", "rule", "format")
 """Kinds that have no line of their own: what every action has, and what its artifacts say already."""
 _FEW: Final = 2
-_ASKED: Final = {"file": "read", "folder": "listed", "exists": "asked for", "variable": "variable"}
+_ASKED: Final = {
+    "file": "read",
+    "folder": "listed",
+    "exists": "asked for",
+    "variable": "variable",
+    "package": "package",
+}
 """How a run asked for what it discovered, by kind."""
 
 

@@ -31,6 +31,7 @@ _DISCOVERED: Final = {
     "folder": "{} listed",
     "exists": "{} looked for",
     "variable": "{} asked for",
+    "package": "{} imported",
 }
 _NOUNS: Final = {"exists": "path"}
 

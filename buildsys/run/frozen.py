@@ -77,10 +77,6 @@ class FrozenModules:
         self.modules[name] = script
         return name
 
-    def names_a_module(self, top: str) -> bool:
-        """Whether a top-level name is that of a first-party module, package or script."""
-        return top in self.tops or top in self.modules or top in self.namespaces
-
     def install(self, compiled: Compiler) -> None:
         for name in [*self.modules, *self.namespaces]:
             if name not in self.at_start:

@@ -34,27 +34,22 @@ class Definition(NamedTuple):
     node: ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def definitions(tree: ast.Module) -> tuple[list[Definition], set[str]]:
-    """All functions in their order, and the top-level names of what is imported anywhere.
+def definitions(tree: ast.Module) -> list[Definition]:
+    """All functions in their order.
 
-    Both are statements, so expressions, which are most of a tree, are not gone into. No line holds two definitions.
+    They are statements, so expressions, which are most of a tree, are not gone into. No line holds two definitions.
     """
     found: list[Definition] = []
-    imported: set[str] = set()
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
             found.append(Definition(node.lineno, first, node))
-        elif isinstance(node, ast.Import):
-            imported.update(alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            imported.add(node.module.partition(".")[0])
         for block in _BLOCKS:
             waiting += getattr(node, block, ())
     found.sort(key=lambda one: one.line)
-    return found, imported
+    return found
 
 
 class Marks(mmap.mmap):
@@ -87,7 +82,6 @@ class Executed:
     ) -> None:
         self.not_followed = not_followed
         self.follows = True
-        self.imports: set[str] = set()
         self.start: dict[str, int] = {}  # Of each file: its own byte, which says that it was imported.
         size = 0
         for path, n in most.items():
@@ -165,8 +159,7 @@ class Executed:
 
     def _followed(self, path: str, text: str, filename: str) -> CodeType:
         tree = ast.parse(text, filename)
-        found, imported = definitions(tree)
-        self.imports |= imported
+        found = definitions(tree)
         if not self.follows:
             return compile(tree, filename, "exec", dont_inherit=True)
         start = self.start[path] + 1

@@ -51,7 +51,7 @@ def perform(start: Message) -> Message:
         return text
 
     load_by(text_of, tracer.compiled)
-    AfterImport(tracer.after_import).install(0)
+    AfterImport(tracer.importing, tracer.after_import).install(0)
     sys.path[:] = [root, *sys.path, *start["foreign"]]
     sys.argv = [start["module"]]
     error = ""
@@ -65,7 +65,7 @@ def perform(start: Message) -> Message:
             error = error_line(raised)
     with tracer.quiet():
         tops = {name.partition("/")[0].removesuffix(".py") for name in texts}
-        return {"error": error, "told": tracer.news(tops.__contains__), "texts": texts}
+        return {"error": error, "told": tracer.news(tops), "texts": texts}
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from . import hooks
+from . import hooks, imports
 from .hooks import Hooks
 from .places import Places, whole
 from .together import Together
@@ -46,6 +46,8 @@ _MOST_FOREIGN_ASKS = 1000
 """Who asks for a variable is looked up so often: it takes ten times as long as to ask."""
 _MOST_QUICK = 100_000
 _IMPORTS = ("<frozen importlib", "<frozen zipimport")
+_IMPORTERS = frozenset({"importlib", "importlib.metadata", "pkgutil", "runpy", imports.__name__})
+"""Modules that import what they are told to."""
 _SEEK_INSTALLED = frozenset({"importlib.metadata", "importlib_metadata", "pkg_resources"})
 """Who lists all folders of the path, to find what is installed."""
 _SEEK_SOURCES = _SEEK_INSTALLED | {"inspect", "linecache"}
@@ -71,16 +73,13 @@ class Touches:
     """Listens to one worker. is_ours: whether a file, as a code object names it, is first-party.
 
     Found, and not told yet: touches (kind, path, stat), own (paths that the run wrote), variables (name, or what is
-    asked of all of them; whether first-party code asked), commands, problems.
+    asked of all of them; whether first-party code asked), packages (top-level modules from outside that first-party
+    code imports, if it is the first to), commands, problems.
     """
 
     def __init__(self, hooks: Hooks, places: Places, is_ours: Callable[[str], bool]) -> None:
         self.hooks, self.places, self.is_ours = hooks, places, is_ours
-        self.touches: list[tuple[str, str, Stat]] = []
-        self.own: list[str] = []
-        self.variables: list[tuple[str, bool]] = []
-        self.commands: list[list[str]] = []
-        self.problems: list[str] = []
+        self.tell_anew()
         self._seen: set[tuple[Any, ...]] = set()
         # What was there before, of paths that this action has made or removed, or tried to.
         self._made: dict[str, Stat | tuple[()]] = {}
@@ -93,6 +92,15 @@ class Touches:
         self._copier: CodeType | None = None
         self._folder: str | None = None
         self._together: Together | None = None
+
+    def tell_anew(self) -> None:
+        """What was found by now is told."""
+        self.touches: list[tuple[str, str, Stat]] = []
+        self.own: list[str] = []
+        self.variables: list[tuple[str, bool]] = []
+        self.packages: list[str] = []
+        self.commands: list[list[str]] = []
+        self.problems: list[str] = []
 
     def listen(self) -> None:
         os.register_at_fork(before=self._before_fork)
@@ -399,6 +407,16 @@ class Touches:
     def _was_set(self, key: Any) -> None:
         self._set.add(os.fsdecode(key))
 
+    # ------------------------------------------------------------ modules
+
+    def imports(self, name: str) -> None:
+        """A module is looked for: what a package imports in turn is part of the package."""
+        frame = _caller()
+        while frame and (frame.f_code.co_filename.startswith(_IMPORTS) or _seeks(frame, _IMPORTERS)):
+            frame = frame.f_back
+        if self._is_by_us(frame) and not imports.is_standard(name):
+            self._find(("package", name))
+
     # ------------------------------------------------------------ what runs elsewhere
 
     def _started(self, words: Any, folder: Any = None) -> None:
@@ -461,6 +479,8 @@ class Touches:
             self.own.append(rest[0])
         elif what == "variable":
             self.variables.append((rest[0], rest[1]))
+        elif what == "package":
+            self.packages.append(rest[0])
         elif what == "problem":
             self.problems.append(rest[0])
         elif len(self.commands) < _MOST_COMMANDS:

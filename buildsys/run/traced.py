@@ -63,7 +63,8 @@ class Asked(NamedTuple):
 class Traced:
     """All of it since the fork of the worker, whichever of its actions did it; what was asked for, in order of names.
 
-    packages: top-level modules from outside, without the standard library, that were imported.
+    packages: top-level modules from outside, without the standard library, that first-party code itself imported, or
+    tried to, before anything else had imported them.
     commands: words of the child processes.
     """
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -37,9 +36,7 @@ class Tracer:
         self.names = names
         self.touches = Touches(hooks, Places(root, foreign), most.__contains__)
         self.executed = Executed(most, self._not_followed, self.touches.problem)
-        self.told: set[str] = set()
-        self.loaded = frozenset(sys.modules)
-        self.n_loaded = -1
+        self.at_start = frozenset(sys.modules)
         hooks.writes, hooks.has_read = self._writes, self._has_read
         self.touches.listen()
 
@@ -52,6 +49,11 @@ class Tracer:
     def compiled(self, path: str, text: str, filename: str) -> CodeType:
         with self.quiet():
             return self.executed.compiled(path, text, filename)
+
+    @property
+    def importing(self) -> Callable[[str], None]:
+        """To be told of each top-level module that is looked for: no module that was imported before is."""
+        return functools.partial(self.hooks.hear, self.touches.imports)
 
     @property
     def after_import(self) -> dict[str, Callable[[ModuleType], None]]:
@@ -71,37 +73,25 @@ class Tracer:
         finally:
             self.hooks.quiet = before
 
-    def news(self, is_first_party: Callable[[str], bool]) -> dict[str, Any]:
-        """What was not told before, as plain values. is_first_party: of top-level names of modules."""
+    def news(self, first_party: Collection[str] = ()) -> dict[str, Any]:
+        """What was not told before, as plain values. first_party: top-level names that are no packages from outside."""
         touches = self.touches
         if _was_compiled_by_torch():
             touches.problem("torch.compile")
         if self._has_more_interpreters():
             touches.problem("another interpreter in the process")
         touches.settle()
-        packages = self._packages(is_first_party)
         found = {
             "functions": {self.names[path]: numbers for path, numbers in self.executed.news().items()},
             "touches": touches.touches,
             "own": touches.own,
             "variables": touches.variables,
-            "packages": packages,
+            "packages": [name for name in touches.packages if name not in first_party],
             "commands": touches.commands,
             "problems": touches.problems,
         }
-        touches.touches, touches.own, touches.variables, touches.commands, touches.problems = [], [], [], [], []
+        touches.tell_anew()
         return {what: values for what, values in found.items() if values}
-
-    def _packages(self, is_first_party: Callable[[str], bool]) -> list[str]:
-        """Top-level modules from outside: loaded since the fork, or before it and named by an import that is here."""
-        if len(sys.modules) == self.n_loaded:
-            return []
-        self.n_loaded = len(sys.modules)
-        since = {name.partition(".")[0] for name in list(sys.modules) if name not in self.loaded}
-        names = (since | (self.executed.imports & sys.modules.keys())) - self.told
-        found = sorted(name for name in names if not is_first_party(name) and _is_installed(name))
-        self.told.update(found)
-        return found
 
     def _writes(self, given: list[Any]) -> None:
         """Marshal writes code as it would be if nobody followed it; who runs that isn't heard."""
@@ -159,7 +149,7 @@ class Tracer:
     def _has_more_interpreters(self) -> bool:
         """Whether there may have been some: who loads the module for it makes one."""
         names = [name for name in _INTERPRETERS if name in sys.modules]
-        return any(name not in self.loaded or len(sys.modules[name].list_all()) > 1 for name in names)
+        return any(name not in self.at_start or len(sys.modules[name].list_all()) > 1 for name in names)
 
     def _not_followed(self, path: str) -> None:
         self.touches.problem(f"functions of {self.names[path]} that can't be followed")
@@ -168,18 +158,6 @@ class Tracer:
 def most_definitions(text: str) -> int:
     """A number that the definitions in a text don't exceed."""
     return text.count("def")
-
-
-def _is_installed(name: str) -> bool:
-    module = sys.modules.get(name)
-    spec = getattr(module, "__spec__", None)
-    if spec is None or spec.origin in ("built-in", "frozen"):
-        return False
-    standard = getattr(sys, "stdlib_module_names", None)  # from Python 3.10 on
-    if standard is not None:
-        return name not in standard
-    place = os.path.dirname(spec.origin or "")
-    return not place.startswith(os.path.dirname(os.__file__)) or "site-packages" in place
 
 
 def _was_compiled_by_torch() -> bool:

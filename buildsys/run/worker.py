@@ -259,7 +259,8 @@ class Worker:
             self.tracer.look_at(path, text)
         self.frozen.install(self.tracer.compiled)
         # numpy imports its generator when it is first asked for.
-        AfterImport({"numpy.random": lambda module: module.seed(SEED), **self.tracer.after_import}).install(1)
+        after_import = {"numpy.random": lambda module: module.seed(SEED), **self.tracer.after_import}
+        AfterImport(self.tracer.importing, after_import).install(1)
         self.signatures: dict[tuple[str, str], inspect.Signature | None] = {}
         self.imported: set[str] = set()
         self.stdout, self.stderr = sys.stdout, sys.stderr
@@ -288,7 +289,7 @@ class Worker:
             data = encoded(reply | _usage(before), strict=True)
         self.flush()
         with self.tracer.quiet():
-            return data, encoded(self.tracer.news(self.frozen.names_a_module), strict=True)
+            return data, encoded(self.tracer.news(), strict=True)
 
     def reset(self, call: Message) -> None:
         self.tracer.fresh()

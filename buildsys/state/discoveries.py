@@ -26,6 +26,8 @@ BY_OTHERS_TOO: Final = "written by others too"
 NAMES_OF_ALL: Final = "=names"
 VALUES_OF_ALL: Final = "=values"
 """Variables that can't be: the names of all that there are, and all with their values. As `run/touches` has them."""
+OF_PYTHON: Final = " of "
+"""Between a package and the Python that a rule names, for which it is installed."""
 _UNREADABLE: Final = "unreadable"
 _CACHES: Final = "__pycache__"
 
@@ -36,7 +38,7 @@ class Discoveries:
     is_made: whether a path is an output of a rule, or leads to one: it is no name that a listing counts by. Of several
     questions for the same the first counts, as it does for `looks`. all_variables: those that count where a run goes
     through all of them, None for one that is not set; all of `environ` where nothing is said. only: a run finds no
-    other ones set.
+    other ones set. versions: distribution -> version for a top-level name, and the Python that a rule names or "".
     """
 
     def __init__(
@@ -48,9 +50,11 @@ class Discoveries:
         all_variables: Mapping[str, str | None] | None = None,
         *,
         only: bool = False,
+        versions: Callable[[str, str], Mapping[str, str]] = lambda name, python: {},
     ) -> None:
         self._files = files
         self._only = only
+        self._versions = versions
         self._looks = looks
         self._is_made = is_made
         self._environ = os.environ if environ is None else environ
@@ -77,6 +81,8 @@ class Discoveries:
                 return self._names(name)
             case "exists":
                 return self._what(name)
+            case "package":
+                return self._package(name)
             case _:
                 return self._variable(name)
 
@@ -112,6 +118,13 @@ class Discoveries:
         if found is None:
             return ""
         return kind_of(found.mode)
+
+    def _package(self, name: str) -> str:
+        top, _, python = name.partition(OF_PYTHON)
+        try:
+            return ", ".join(f"{one} {version}" for one, version in sorted(self._versions(top, python).items()))
+        except BuildError:
+            return _UNREADABLE
 
     def _variable(self, name: str) -> str:
         """A digest, since nobody has said that the value may be told."""

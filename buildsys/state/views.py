@@ -287,7 +287,7 @@ WITH RECURSIVE places AS MATERIALIZED (
     FROM recorded.current h JOIN recorded.inputs i USING (result_id) WHERE i.maker_rule IS NULL
     UNION
     SELECT h.hold_id, d.name, NULL
-    FROM recorded.current h JOIN recorded.discoveries d USING (result_id) WHERE d.kind <> 'variable'
+    FROM recorded.current h JOIN recorded.discoveries d USING (result_id) WHERE d.kind NOT IN ('variable', 'package')
     UNION
     SELECT h.hold_id, p.path, p.hold_id
     FROM recorded.current h JOIN recorded.inputs i USING (result_id)

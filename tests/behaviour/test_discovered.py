@@ -206,6 +206,27 @@ def test_what_a_run_has_read_and_then_written_runs_nothing_again(counts: Space) 
     assert counts.build().ran == []
 
 
+LISTS = 'names = sorted(os.listdir("extra"))\nwords.write_text(" ".join(names))\n'
+
+
+def test_what_others_put_into_a_folder_counts_where_a_run_lists_it_and_writes_to_it(counts: Space) -> None:
+    counts.write("extra/by hand", "")
+    script(counts, LISTS + 'Path("extra", text.name).write_text("kept")')
+    counts.build(jobs=1)
+    counts.build(jobs=1)  # What the other one has put there since is news for the first.
+    assert counts.build().ran == []
+    counts.write("extra/more", "")
+    assert {"words[a]", "words[b]"} <= set(counts.build(jobs=1).ran)
+    assert counts.read("build/default/words/a.txt") == "a.txt b.txt by hand more"
+    assert counts.build().ran == []
+
+
+def test_runs_that_each_time_add_to_a_folder_that_they_list_come_to_rest(counts: Space) -> None:
+    counts.write("extra/by hand", "")
+    script(counts, LISTS + 'import time\nPath("extra", str(time.time_ns())).write_text("kept")')
+    assert any(counts.build(jobs=1).ran == [] for _ in range(6))
+
+
 def test_what_is_opened_to_be_written_to_and_left_as_it_was_counts(counts: Space) -> None:
     counts.write("extra/n", "0")
     script(counts, 'words.write_text(open("extra/n", "r+").read())')

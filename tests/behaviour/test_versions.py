@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from buildsys.errors import USAGE
+from buildsys.project import Project
 from buildsys.query import sql
+from buildsys.survey import survey
 from tests.behaviour.conftest import Space
 from tests.behaviour.installing import install, site
 
@@ -155,3 +157,38 @@ def test_a_command_without_scripts_may_name_what_it_runs(space: Space) -> None:
     assert space.build().ran == []
     put(space, "outer", "2.0")
     assert space.build().ran == ["made"]
+
+
+COMPUTES = "import importlib\n\ndef make(made):\n    made.write_text(importlib.import_module({}).WORD)\n"
+
+
+def test_a_distribution_that_a_computed_name_imports_counts_once_it_was(space: Space) -> None:
+    put(space, "plugin", "1.0", "WORD = 'plugged'")
+    space.write("plugins.txt", "plug in")
+    space.write("work.py", COMPUTES.format("open('plugins.txt').read().replace(' ', '')"))
+    rule(space, "")
+    assert space.build().ran == ["made"]
+    assert space.build().ran == []
+    put(space, "beside", "2.0")
+    assert space.build().ran == []
+    put(space, "plugin", "2.0", "WORD = 'plugged in'")
+    (planned,) = survey(Project(space.root)).actions
+    assert (
+        planned.reason == "package plugin of .venv/bin/python changed, which its last run imported by a computed name"
+    )
+    assert space.build().ran == ["made"]
+    assert space.read("made.txt") == "plugged in"
+    put(space, "beside", "1.0", "WORD = 'other'")
+    space.write("plugins.txt", "bes ide")
+    assert space.build().ran == ["made"]
+    put(space, "plugin", "1.0", "WORD = 'plugged'")
+    assert space.build().ran == []
+
+
+def test_a_rule_that_lists_its_versions_counts_no_others(space: Space) -> None:
+    put(space, "plugin", "1.0", "WORD = 'plugged'")
+    space.write("work.py", COMPUTES.format("'plug' + 'in'"))
+    rule(space, "versions = []")
+    assert space.build().ran == ["made"]
+    put(space, "plugin", "2.0", "WORD = 'plugged'")
+    assert space.build().ran == []

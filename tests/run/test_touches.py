@@ -623,11 +623,19 @@ threads = [threading.Thread(target=ask, args=[n]) for n in range(4)]
     assert (len(trace.touches), len(trace.variables)) == (800, 800)
 
 
-def test_packages_from_outside_are_told_whoever_imported_them(space: Space) -> None:
-    for name in ("early", "late", "unused"):
-        space.write(f"lib/{name}.py", "")
+def test_packages_that_the_code_itself_imports_are_told(space: Space, python: str) -> None:
+    for name in ("early", "stated", "computed", "named", "inner"):
+        space.write(f"lib/{name}.py", "import inner\n")
     space.write("scripts/b.py", "")
-    write_body(space, "import json, b, early, late.x if 0 else late\n".replace(".x if 0 else late", ""))
+    body = """
+import contextlib, importlib, json, pkgutil, b, early, stated
+importlib.import_module("comp" + "uted")
+pkgutil.resolve_name("named")
+with contextlib.suppress(ImportError):
+    __import__("nowhere.deep")
+import plistlib
+"""
+    write_body(space, body)
     env = {"PYTHONPATH": str(space.root / "lib")}
-    job = space.job("scripts/a.py::f", env=env, preload=("early", "unused"))
-    assert space.workers().call(job).trace.packages == {"early", "late"}
+    job = space.job("scripts/a.py::f", python=python, env=env, preload=("early",))
+    assert space.workers().call(job).trace.packages == {"stated", "computed", "named", "nowhere"}
