@@ -99,7 +99,8 @@ def write(tallies: list[Tally], asked: str) -> None:
     for tally in tallies:
         made = f"{datetime.date.today()}, commit {commit}, {machine}: `python -m tests.mutation {tally.package}{asked}`"
         kept[tally.package] = {"made": made, "figures": figures(tally)}
-    KEPT.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
+    kept = dict(sorted(kept.items()))
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     PAGE.write_text(page(PAGE.read_text(), kept))
 
 
