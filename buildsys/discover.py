@@ -147,8 +147,7 @@ class Discoverer:
         rule, code = prepared.rule, prepared.code
         if code is None or isinstance(rule.versions, tuple):
             return
-        stated = {re.split("[.:]", name)[0] for name in (*code.external, *code.preload)}
-        for name in sorted(set(imported) - stated):
+        for name in sorted(set(imported) - code.imports):
             yield f"{name}{OF_PYTHON}{rule.python}" if rule.python else name
 
     # ------------------------------------------------------------ what it is worth

@@ -30,7 +30,7 @@ from buildsys.state.looks import Looks
 from buildsys.state.packages import own_distributions
 from buildsys.state.root import STATE
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _OF_THE_CALL: Final = frozenset(
     "PYTHONHASHSEED PYTHONDONTWRITEBYTECODE PWD OLDPWD SHLVL _ COLUMNS LINES TERM PYTEST_CURRENT_TEST".split()
 )
@@ -40,11 +40,15 @@ _PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of a run: its code, what it asked for, by kind and name, and the scripts that its programs ran."""
+    """What is kept of a run: its code, what it asked for, by kind and name, and the scripts that its programs ran.
+
+    packages: that it imported, of whatever name.
+    """
 
     trace: Trace
     asked: tuple[tuple[str, str], ...]
     scripts: tuple[str, ...]
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,9 @@ def fingerprint(root: Path, module: str, function: str, kept: Kept | None = None
     if kept and kept.trace.unseen:
         parts.append(code.fingerprint)  # What it did unseen may be anything that it can reach.
     parts += [slicer.slice(path, "").fingerprint for path in kept.scripts if tree.read(path)] if kept else []
-    versions = _versions(root, (used or code).external, cache)
     asked = kept.asked if kept else [("variable", name) for name in sorted(code.variables)]
+    computed = frozenset(kept.packages if kept else ()) - code.imports
+    versions = _versions(root, (used or code).external | computed, cache)
     variables: dict[str, str | None] = {name: os.environ[name] for name in os.environ if name not in _OF_THE_CALL}
     discovered = _answered(looks, asked, variables, cache)
     if kept and kept.trace.unseen:
@@ -123,6 +128,7 @@ def write(kept: Kept, file: Path) -> None:
         "unseen": kept.trace.unseen,
         "asked": kept.asked,
         "scripts": kept.scripts,
+        "packages": kept.packages,
     }
     file.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
@@ -135,7 +141,8 @@ def read(file: Path) -> Kept:
         if about["format"] != _FORMAT:
             raise ValueError
         trace = Trace(frozenset(about["modules"]), frozenset(about["functions"]), tuple(about["unseen"]))
-        return Kept(trace, tuple((kind, name) for kind, name in about["asked"]), tuple(about["scripts"]))
+        asked = tuple((kind, name) for kind, name in about["asked"])
+        return Kept(trace, asked, tuple(about["scripts"]), tuple(about["packages"]))
     except FileNotFoundError:
         raise BuildError(f"there is no trace {file}", hint=hint) from None
     except (ValueError, KeyError, TypeError):

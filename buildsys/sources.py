@@ -5,7 +5,6 @@ Joins files with what is installed. Knows nothing of what code means, and of key
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Collection, Container, Mapping, Sequence
 from functools import cached_property
@@ -58,7 +57,7 @@ class Installed:
         """
         imported = code.external if code else frozenset[str]()
         # What the code imports and does not use counts for nothing but to be known.
-        known = imported.union(re.split("[.:]", name)[0] for name in code.preload) if code else imported
+        known = code.imports if code else imported
         if not imported and not isinstance(rule.versions, tuple):
             return {}
         match rule.versions:

@@ -29,7 +29,9 @@ def _kept(root: Path, traced: Traced) -> Kept:
     modules = [words[n + 1].replace(".", "/") for n, word in enumerate(words[:-1]) if word == "-m"]
     named = [*words, *(f"{stem}{end}" for stem in modules for end in (".py", "/__main__.py"))]
     scripts = [word for word in dict.fromkeys(named) if word.endswith(".py") and (root / word).is_file()]
-    return Kept(traced.trace, tuple(dict.fromkeys([*paths, *variables])), tuple(scripts))
+    return Kept(
+        traced.trace, tuple(dict.fromkeys([*paths, *variables])), tuple(scripts), tuple(sorted(traced.packages))
+    )
 
 
 def _is_as_found(root: Path, one: Touch) -> bool:

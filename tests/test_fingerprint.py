@@ -83,6 +83,21 @@ def test_a_variable_that_is_read_counts(folder: Path, monkeypatch: pytest.Monkey
     assert digest(folder) != before
 
 
+def test_a_package_that_a_run_imported_by_a_computed_name_counts_by_its_version(folder: Path, tmp_path: Path) -> None:
+    for name in ("plug", "beside"):
+        (folder / f"lib/{name}-1.0.dist-info").mkdir(parents=True)
+        (folder / f"lib/{name}-1.0.dist-info/METADATA").write_text(f"Name: {name}\nVersion: 1.0\n")
+        (folder / f"lib/{name}-1.0.dist-info/RECORD").write_text(f"{name}.py,,\n")
+        (folder / f"lib/{name}.py").write_text("")
+    (folder / "m.py").write_text("import importlib\n\ndef f():\n    importlib.import_module('pl' + 'ug')\n")
+    trace = str(tmp_path / "trace")
+    before = digest(folder, "--run", "--trace", trace)
+    edit(folder, "lib/beside-1.0.dist-info/METADATA", "Version: 1.0", "Version: 2.0")
+    assert digest(folder, "--trace", trace) == before
+    edit(folder, "lib/plug-1.0.dist-info/METADATA", "Version: 1.0", "Version: 2.0")
+    assert digest(folder, "--trace", trace) != before
+
+
 def test_nothing_is_written_into_the_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     before = sorted(folder.rglob("*"))

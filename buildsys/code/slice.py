@@ -105,6 +105,11 @@ class Slice:
     preload: frozenset[str]
     variables: frozenset[str] = frozenset()
 
+    @property
+    def imports(self) -> frozenset[str]:
+        """All top-level names from outside that its import statements name, whether anything reads them or not."""
+        return self.external.union(root_of(name.partition(":")[0]) for name in self.preload)
+
     def text(self, symbol: Reached) -> list[tuple[int, str]]:
         """The lines of one of its symbols, with their numbers; none where its digest is not of a text."""
         lines = self.sources.get(symbol.path, "").split("\n") if symbol.lines else []
