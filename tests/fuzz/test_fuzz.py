@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz.campaign import play_seeds
 
-_BATCHES = 8
+_BATCHES = 4
 _BATCH = 25
 
 
