@@ -168,7 +168,7 @@ def _replies(project: Project) -> Iterator[Finding]:
     folder = project.state / "replies"
     if not folder.is_dir():
         return
-    with ReplyLog(folder, writable=False) as log:
+    with ReplyLog(folder, writable=False, thorough=True) as log:
         for notice in log.notices:
             hint = "the requests that were answered there are asked again"
             yield Finding("replies", "wrong", notice, str(folder), hint)

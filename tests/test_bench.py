@@ -16,7 +16,7 @@ import pytest
 from buildsys.fingerprint import fingerprint
 
 BENCH = Path(__file__).parent.parent / "bench"
-NAMES = ("fingerprint", "nothing_to_do", "realistic", "tracing")
+NAMES = ("fingerprint", "nothing_to_do", "realistic", "replies", "tracing")
 
 
 @pytest.fixture
@@ -68,3 +68,11 @@ def test_what_tracing_costs_is_measured_against_workers_that_trace_nothing(bench
         untraced = bench.tracing.called(workers, place.job("work", "work", n=1)).trace.trace
     assert traced.functions == {f"scripts/work.py:{name}" for name in ("work", "tokenize", "split", "keep", "read")}
     assert untraced.functions == frozenset()
+
+
+def test_what_the_log_of_replies_costs_is_measured(bench: Any, tmp_path: Path) -> None:
+    rows = [row.partition(" | ")[0] for row in bench.replies.write(tmp_path, 600)]
+    assert rows[0] == "write, 256 at once"
+    measured = bench.replies.read(tmp_path, 600)
+    assert measured.keys() == {"open", "memory", "there", "in order", "not there"}
+    assert all(measured[which] > 0 for which in measured.keys() - {"memory"})

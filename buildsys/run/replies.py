@@ -1,23 +1,21 @@
 """The append-only log of replies: what was paid for is kept, and found again by the key of its request.
 
-Knows nothing of HTTP, rules, rows or retries. A folder of segment files; a record is a header (magic, version, kind,
-payload length, request key), a payload and a CRC over both. One process writes; readers need no lock, since bytes once
-written never change. A damaged record is skipped and reported, it never hides an intact one and is never served.
+Knows nothing of HTTP, rules, rows or retries. A folder of segments; one process writes to the last of them, and packs
+those that have ended. Readers need no lock, since bytes once written never change: what is packed is a file of its own,
+which takes the other's place at once. A damaged record is skipped and reported, it never hides an intact one and is
+never served.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
-import mmap
 import os
-import re
-import struct
 import threading
 import time
-import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -27,20 +25,16 @@ import msgspec
 
 from buildsys.digest import digest_of
 from buildsys.errors import FAILED, LOCKED, BuildError
+from buildsys.run import segments
+from buildsys.run.segments import PACKED, REFUSAL, REJECTION, REPLY, At, Found, Gap, Index, Unpacker, supersedes
 
 KEY_FORMAT: Final = 1
-SEGMENT_BYTES: Final = 256 * 1024 * 1024
+SEGMENT_BYTES: Final = 64 * 1024 * 1024
+PACKED_BYTES: Final = 128 * 1024 * 1024
+"""Packed segments are put together up to this size."""
 SYNC_DELAY_S: Final = 0.05
 SYNC_RECORDS: Final = 64
-
-# No UTF-8 text holds 0xff or 0xfe, so no reply can contain what looks like the start of a record.
-_MAGIC: Final = b"\xffreply\xfe\n"
-_VERSION: Final = 1
-_HEAD: Final = struct.Struct("<8sBB2xI16s")
-_CRC: Final = struct.Struct("<I")
-_KINDS: Final = {"reply": 0, "refusal": 1}
-_REFUSAL: Final = _KINDS["refusal"]
-_SEGMENT_NAME: Final = re.compile(r"\d{8}\.log")
+_KINDS: Final = {"reply": REPLY, "refusal": REFUSAL}
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,24 +81,30 @@ def json_bytes(value: object) -> bytes:
 class ReplyLog:
     """The replies of a project, open for reading, and for writing unless another process does (then a BuildError).
 
-    notices: what people should know of the log's state (torn tails, damaged records), in the order it was seen.
-    Safe to use from several threads.
+    notices: what people should know of the log's state (torn tails, damaged records), in the order it was seen; of
+    segments that have an index only where `thorough`, which reads all there is. Safe to use from several threads.
     """
 
-    def __init__(self, folder: Path, *, writable: bool = True, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self, folder: Path, *, writable: bool = True, segment_bytes: int = SEGMENT_BYTES, thorough: bool = False
+    ) -> None:
         self.notices: list[str] = []
         self._folder = folder
         self._segment_bytes = segment_bytes
-        self._index: dict[bytes, int] = {}
-        self._files: list[int] = []
-        self._names: list[str] = []
+        self._thorough = thorough
+        self._segments: list[_Segment] = []
+        self._retired: list[_Segment] = []
         self._end = 0
         self._waiting: list[_Waiting] = []
         self._pending: dict[bytes, _Waiting] = {}
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed, self._ended = threading.Condition(lock), threading.Condition(lock)
         self._closing = False
         self._broken: BuildError | None = None
         self._flusher: threading.Thread | None = None
+        self._packer: threading.Thread | None = None
+        self._packing = False
+        self._tried: set[tuple[str, ...]] = set()
         self._lock_file = _lock(folder) if writable else -1
         try:
             self._open()
@@ -113,28 +113,25 @@ class ReplyLog:
             raise
 
     def __len__(self) -> int:
-        return len(self._index)
+        """How many requests are answered."""
+        seen: set[bytes] = set()
+        n = 0
+        for one in reversed(self._segments):
+            keys = [key for key in one if key not in seen]
+            n += sum(at is not None and at.kind != REJECTION for at in map(one.find, keys))
+            seen.update(keys)
+        return n
 
     def __contains__(self, key: str) -> bool:
-        return bytes.fromhex(key) in self._index
+        found = self._find(bytes.fromhex(key))
+        return found is not None and found[1].kind != REJECTION
 
     def get(self, key: str) -> Reply | None:
-        """The durable answer to a request, checked byte for byte; None where there is none, or only a damaged one."""
-        raw = bytes.fromhex(key)
-        packed = self._index.get(raw)
-        if packed is None:
-            return None
-        at = _unpack(packed)
-        data = os.pread(self._files[at.segment], at.length, at.offset)
-        record = _record_at(data, 0)
-        if record is not None and record.key == raw:
-            with contextlib.suppress(msgspec.DecodeError):
-                return msgspec.msgpack.decode(data[_HEAD.size : -_CRC.size], type=Reply)
-        self._index.pop(raw, None)
-        self.notices.append(
-            f"a reply in {self._names[at.segment]} at byte {at.offset} is damaged; it counts as unanswered"
-        )
-        return None
+        """The durable answer to a request, checked byte for byte; None where there is none, or only a damaged one.
+
+        Raises BuildError where it is packed and the library that unpacks it is missing.
+        """
+        return self._said(bytes.fromhex(key))[1]
 
     def put(self, key: str, reply: Reply) -> Future[None]:
         """Append an answer; the future resolves once it is on the disk, at most 50 ms later, and counts from then on.
@@ -142,37 +139,31 @@ class ReplyLog:
         The first answer to a request wins, except that a reply supersedes a refusal. Raises BuildError where the disk
         takes no more; nothing of the record is left then.
         """
-        raw = bytes.fromhex(key)
-        with self._changed:
-            if self._broken:
-                raise self._broken
-            if self._lock_file < 0:
-                raise ValueError("this log is open for reading only")
-            known = self._index.get(raw)
-            earlier = self._pending.get(raw)
-            if earlier and (reply.kind == "refusal" or not earlier.at.refusal):
-                return earlier.durable
-            if known is not None and (reply.kind == "refusal" or not _unpack(known).refusal):
-                return _resolved()
-            waiting = _Waiting(raw, self._append(_record(raw, reply), reply.kind == "refusal"), _unresolved())
-            self._waiting.append(waiting)
-            self._pending[raw] = waiting
-            self._start_flusher()
-            self._changed.notify_all()
-            return waiting.durable
+        return self._put(bytes.fromhex(key), _KINDS[reply.kind], msgspec.msgpack.encode(reply))
+
+    def reject(self, key: str, why: str) -> Future[None]:
+        """Have a request asked anew: its answer is kept, but counts no more. As `put`."""
+        return self._put(bytes.fromhex(key), REJECTION, msgspec.msgpack.encode({"why": why, "at": time.time()}))
+
+    def wait_until_packed(self) -> None:
+        """Until there is nothing left to pack; else that is done while the log is open for something else."""
+        with self._ended:
+            self._ended.wait_for(lambda: not (self._packing or self._to_pack()))
 
     def close(self) -> None:
         """Make everything durable and let the next writer in. May be called twice."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        if self._flusher:
-            self._flusher.join()
-        for file in [*self._files, self._lock_file]:
-            if file >= 0:
-                os.close(file)
-        self._files.clear()
-        self._index.clear()
+            self._ended.notify_all()
+        for thread in (self._flusher, self._packer):
+            if thread:
+                thread.join()
+        for one in (*self._segments, *self._retired):
+            one.close()
+        if self._lock_file >= 0:
+            os.close(self._lock_file)
+        self._segments, self._retired = [], []
         self._lock_file = -1
 
     def __enter__(self) -> ReplyLog:
@@ -183,67 +174,119 @@ class ReplyLog:
     ) -> None:
         self.close()
 
+    def _said(self, key: bytes) -> tuple[int | None, Reply | None]:
+        """What was said last of a request, and is whole: its kind, and the answer where it is one."""
+        while found := self._find(key):
+            segment, at = found
+            if at.kind == REJECTION:
+                return REJECTION, None
+            if reply := segment.reply(key, at):
+                return at.kind, reply
+            segment.lose(key)
+            self.notices.append(f"a reply in {segment.name} at byte {at.offset} is damaged; it counts as unanswered")
+        return None, None
+
+    def _find(self, key: bytes) -> tuple[_Segment, At] | None:
+        """What was said last of a request, and where."""
+        for one in reversed(self._segments):
+            if at := one.find(key):
+                return one, at
+        return None
+
     # ------------------------------------------------------------ opening
 
     def _open(self) -> None:
-        self._names = [path.name for path in _segments(self._folder)]
-        mode = os.O_RDWR | os.O_APPEND if self._lock_file >= 0 else os.O_RDONLY
-        for number, name in enumerate(self._names):
-            self._files.append(os.open(self._folder / name, mode))
-            self._scan(number, last=number == len(self._names) - 1)
+        if self._lock_file >= 0:
+            segments.sweep(self._folder)
+        while True:
+            try:
+                self._open_all(segments.segments(self._folder))
+                return
+            except FileNotFoundError:  # Whoever writes has put it into the segment before.
+                for one in self._segments:
+                    one.close()
+                self._segments = []
 
-    def _scan(self, number: int, *, last: bool) -> None:
-        file = self._files[number]
-        size = os.fstat(file).st_size
+    def _open_all(self, paths: Sequence[Path]) -> None:
+        for n, path in enumerate(paths):
+            is_last = n == len(paths) - 1
+            file = os.open(path, os.O_RDWR | os.O_APPEND if self._lock_file >= 0 else os.O_RDONLY)
+            one = _Segment(path, file)
+            self._segments.append(one)
+            if is_last or self._thorough or not one.take_index():
+                self._scan(one, is_last=is_last)
+                if not is_last and self._lock_file >= 0:
+                    one.make_index()
+        if self._lock_file >= 0 and len(paths) > 1:
+            self._start_packer()
+
+    def _scan(self, one: _Segment, *, is_last: bool) -> None:
+        size = os.fstat(one.file).st_size
         end = 0
-        for found in _records(file, size):
-            if isinstance(found, _Gap):
-                tail = last and found.end == size
-                if tail and self._lock_file >= 0:
-                    self._cut_off(number, found)
-                elif not tail:
-                    self._report(number, found)
+        for found in segments.records(one.file):
+            if isinstance(found, Gap):
+                is_tail = is_last and found.end == size
+                if is_tail and self._lock_file >= 0:
+                    self._cut_off(one, found)
+                elif not is_tail:
+                    self._report(one, found)
                 continue
             end = found.end
-            if found.version != _VERSION or found.kind not in _KINDS.values():
-                self.notices.append(f"a record in {self._names[number]} is of a newer format; it is kept but not read")
-                continue
-            known = self._index.get(found.key)
-            if known is None or (_unpack(known).refusal and found.kind != _REFUSAL):
-                at = _At(number, found.start, found.end - found.start, found.kind == _REFUSAL)
-                self._index[found.key] = _pack(at)
-        self._end = end
-        if last and self._lock_file >= 0:
+            if found.is_known:
+                one.add(found.key, At(found.start, found.end - found.start, found.kind))
+            elif not found.is_dictionary:
+                self.notices.append(f"a record in {one.name} is of a newer format; it is kept but not read")
+        if is_last:
+            self._end = end
+        if is_last and self._lock_file >= 0:
             # What a killed writer left in the page cache was found just now; it must not be lost after use.
-            os.fsync(file)
+            os.fsync(one.file)
 
-    def _report(self, number: int, gap: _Gap) -> None:
+    def _report(self, one: _Segment, gap: Gap) -> None:
         self.notices.append(
-            f"{gap.end - gap.start} bytes of {self._names[number]} at byte {gap.start} are damaged; "
+            f"{gap.end - gap.start} bytes of {one.name} at byte {gap.start} are damaged; "
             "the requests answered there count as unanswered"
         )
 
-    def _cut_off(self, number: int, gap: _Gap) -> None:
+    def _cut_off(self, one: _Segment, gap: Gap) -> None:
         """Move a torn tail out of the way of the next record, into a file of its own."""
-        file = self._files[number]
-        aside = _fresh(self._folder / f"{self._names[number]}.{gap.start}")
+        aside = _fresh(self._folder / f"{one.name}.{gap.start}")
         with aside.open("xb") as out:
             for at in range(gap.start, gap.end, 1 << 20):
-                out.write(os.pread(file, min(1 << 20, gap.end - at), at))
+                out.write(os.pread(one.file, min(1 << 20, gap.end - at), at))
             out.flush()
             os.fsync(out.fileno())
-        os.ftruncate(file, gap.start)
+        os.ftruncate(one.file, gap.start)
         self.notices.append(
-            f"the last {gap.end - gap.start} bytes of {self._names[number]} were no whole record, as after a crash; "
+            f"the last {gap.end - gap.start} bytes of {one.name} were no whole record, as after a crash; "
             f"they are in {aside.name}"
         )
 
     # ------------------------------------------------------------ writing
 
-    def _append(self, record: bytes, refusal: bool) -> _At:
-        if not self._files or (self._end and self._end + len(record) > self._segment_bytes):
+    def _put(self, key: bytes, kind: int, payload: bytes) -> Future[None]:
+        with self._changed:
+            if self._broken:
+                raise self._broken
+            if self._lock_file < 0:
+                raise ValueError("this log is open for reading only")
+            earlier = self._pending.get(key)
+            if earlier and not supersedes(kind, earlier.at.kind):
+                return earlier.durable
+            if not earlier and not supersedes(kind, self._said(key)[0]):
+                return _resolved()
+            at = self._append(segments.record_of(key, kind, payload), kind)
+            waiting = _Waiting(key, self._segments[-1], at, _unresolved())
+            self._waiting.append(waiting)
+            self._pending[key] = waiting
+            self._start_flusher()
+            self._changed.notify_all()
+            return waiting.durable
+
+    def _append(self, record: bytes, kind: int) -> At:
+        if not self._segments or (self._end and self._end + len(record) > self._segment_bytes):
             self._next_segment()
-        file, start = self._files[-1], self._end
+        file, start = self._segments[-1].file, self._end
         try:
             written = os.write(file, record)
             while written < len(record):
@@ -252,20 +295,20 @@ class ReplyLog:
             os.ftruncate(file, start)
             raise _disk_error(error, self._folder) from error
         self._end = start + len(record)
-        return _At(len(self._files) - 1, start, len(record), refusal)
+        return At(start, len(record), kind)
 
     def _next_segment(self) -> None:
-        if self._files:
-            os.fsync(self._files[-1])
-            number = int(self._names[-1].removesuffix(".log")) + 1
-        else:
-            number = 1
-        name = f"{number:08}.log"
-        self._files.append(os.open(self._folder / name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644))
-        self._names.append(name)
+        last = self._segments[-1] if self._segments else None
+        if last:
+            os.fsync(last.file)
+        path = self._folder / segments.segment_after(last.name if last else None)
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644)
+        self._segments = [*self._segments, _Segment(path, file)]
         self._end = 0
         # The lock is the folder itself; without this its new entry may be lost with all that is in it.
         os.fsync(self._lock_file)
+        if last:
+            self._start_packer()
 
     def _start_flusher(self) -> None:
         if self._flusher is None:
@@ -276,14 +319,14 @@ class ReplyLog:
         synced = 0.0
         while batch := self._next_batch(synced + SYNC_DELAY_S):
             try:
-                os.fsync(self._files[-1])
+                os.fsync(batch[-1].segment.file)  # Of those before, the segment was synced when it ended.
             except OSError as error:
                 self._give_up(batch, _disk_error(error, self._folder))
                 return
             synced = time.monotonic()
             with self._changed:
                 for waiting in batch:
-                    self._index[waiting.key] = _pack(waiting.at)
+                    waiting.segment.add(waiting.key, waiting.at)
                     if self._pending.get(waiting.key) is waiting:
                         del self._pending[waiting.key]
             for waiting in batch:
@@ -312,6 +355,142 @@ class ReplyLog:
         for waiting in batch:
             waiting.durable.set_exception(error)
 
+    # ------------------------------------------------------------ packing
+
+    def _start_packer(self) -> None:
+        if self._packer is None:
+            self._packer = threading.Thread(target=self._pack_all, name="reply packer", daemon=True)
+            self._packer.start()
+        else:
+            self._ended.notify_all()
+
+    def _pack_all(self) -> None:
+        """Pack the segments that have ended, and put small ones together; what it can't do, the next writer tries."""
+        while True:
+            with self._ended:
+                self._packing = False
+                self._ended.notify_all()
+                self._ended.wait_for(lambda: self._closing or self._to_pack())
+                if self._closing:
+                    return
+                chosen, self._packing = self._to_pack(), True
+                self._tried.add(tuple(one.name for one in chosen))
+            with contextlib.suppress(OSError, ImportError):
+                self._pack(chosen)
+
+    def _to_pack(self) -> Sequence[_Segment]:
+        """One that is not packed, else two that follow one another and are of about one size; the last still grows."""
+        ended = self._segments[:-1]
+        found = [[one] for one in ended if not one.is_packed]
+        for earlier, later in itertools.pairwise(ended):
+            small = earlier.size + later.size <= PACKED_BYTES and earlier.size < 2 * later.size
+            if earlier.is_packed and later.is_packed and small:
+                found.append([earlier, later])
+        return next((some for some in found if tuple(one.name for one in some) not in self._tried), [])
+
+    def _pack(self, chosen: Sequence[_Segment]) -> None:
+        if not segments.pack([one.path for one in chosen], [one.file for one in chosen], lambda: not self._closing):
+            return
+        path = chosen[0].path
+        made = _Segment(path, os.open(path, os.O_RDWR | os.O_APPEND))
+        for found in segments.records(made.file):
+            if isinstance(found, Found) and found.is_known:
+                made.add(found.key, At(found.start, found.end - found.start, found.kind))
+        made.make_index()
+        os.fsync(self._lock_file)
+        with self._changed:
+            n = self._segments.index(chosen[0])
+            self._segments = [*self._segments[:n], made, *self._segments[n + len(chosen) :]]
+            self._retired += chosen  # Some may be reading in them now.
+
+
+class _Segment:
+    """One file of the log, and where in it the records are that count."""
+
+    def __init__(self, path: Path, file: int) -> None:
+        self.path, self.file = path, file
+        self.name = path.name
+        self._index: Index | None = None
+        self._lost: set[bytes] = set()
+        self._places: dict[bytes, int] = {}
+        self._unpacker = Unpacker(file)
+        self.is_packed = segments.is_packed(file)
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self.file).st_size
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._index if self._index is not None else list(self._places))
+
+    def find(self, key: bytes) -> At | None:
+        if self._index is not None:
+            return None if key in self._lost else self._index.find(key)
+        packed = self._places.get(key)
+        return None if packed is None else _unpack(packed)
+
+    def add(self, key: bytes, at: At) -> None:
+        known = self._places.get(key)
+        if supersedes(at.kind, None if known is None else _unpack(known).kind):
+            self._places[key] = _pack(at)
+
+    def lose(self, key: bytes) -> None:
+        """The record of this key turned out to be damaged."""
+        if self._places.pop(key, None) is None:
+            self._lost.add(key)
+
+    def reply(self, key: bytes, at: At) -> Reply | None:
+        """The answer that stands there, None where it is damaged."""
+        data = os.pread(self.file, at.length, at.offset)
+        record = segments.record_at(data, 0)
+        if record is None or record.key != key or not record.is_answer:
+            return None
+        payload = segments.payload_of(data)
+        try:
+            whole = self._unpacker.unpack(payload) if record.version == PACKED else payload
+            return msgspec.msgpack.decode(whole, type=Reply)
+        except (msgspec.DecodeError, ValueError):
+            return None
+        except ImportError as error:
+            raise BuildError(
+                "the library that unpacks replies is not installed",
+                facts=[("missing", str(error.name))],
+                hint="pip install 'buildsys[chat]'",
+            ) from error
+
+    def take_index(self) -> bool:
+        """Find by the index that stands beside it; whether there is one that is right."""
+        with contextlib.suppress(OSError, ValueError):
+            self._index = Index(segments.index_path(self.path), self.file)
+        return self._index is not None
+
+    def make_index(self) -> None:
+        with contextlib.suppress(OSError):  # It only saves time.
+            segments.write_index(self.path, self.file, {key: _unpack(at) for key, at in self._places.items()})
+            if self.take_index():
+                self._places.clear()
+
+    def close(self) -> None:
+        os.close(self.file)
+        if self._index is not None:
+            self._index.close()
+
+
+class _Waiting(NamedTuple):
+    key: bytes
+    segment: _Segment
+    at: At
+    durable: Future[None]
+
+
+def _pack(at: At) -> int:
+    """A place in one int: a million of them are a third of what tuples take."""
+    return (at.offset << 32 | at.length) << 2 | at.kind
+
+
+def _unpack(packed: int) -> At:
+    return At(packed >> 34, packed >> 2 & (1 << 32) - 1, packed & 3)
+
 
 # ---------------------------------------------------------------- taking replies out
 
@@ -319,10 +498,10 @@ class ReplyLog:
 def sizes(folder: Path) -> dict[str, int]:
     """The key of every request that was answered, and the bytes that its answers take in the log."""
     found: dict[str, int] = {}
-    for path in _segments(folder):
+    for path in segments.segments(folder):
         with path.open("rb") as file:
-            for record in _records(file.fileno(), os.fstat(file.fileno()).st_size):
-                if isinstance(record, _Found):
+            for record in segments.records(file.fileno()):
+                if isinstance(record, Found) and not record.is_dictionary:
                     found[record.key.hex()] = found.get(record.key.hex(), 0) + record.end - record.start
     return found
 
@@ -336,106 +515,11 @@ def forget(folder: Path, keys: Collection[str]) -> None:
     gone = {bytes.fromhex(key) for key in keys}
     lock = _lock(folder)
     try:
-        for path in _segments(folder):
-            _rewrite(path, gone)
+        for path in segments.segments(folder):
+            segments.rewrite(path, lambda one: one.key not in gone)
         os.fsync(lock)
     finally:
         os.close(lock)
-
-
-def _segments(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.log") if _SEGMENT_NAME.fullmatch(path.name))
-
-
-def _rewrite(path: Path, gone: Collection[bytes]) -> None:
-    with path.open("rb") as file:
-        records = list(_records(file.fileno(), os.fstat(file.fileno()).st_size))
-        kept = [one for one in records if isinstance(one, _Gap) or one.version != _VERSION or one.key not in gone]
-        if len(kept) == len(records):
-            return
-        copy = path.with_name(f"{path.name}.rest")
-        with copy.open("wb") as out:
-            for one in kept:
-                out.write(os.pread(file.fileno(), one.end - one.start, one.start))
-            out.flush()
-            os.fsync(out.fileno())
-    os.rename(copy, path)
-
-
-# ---------------------------------------------------------------- records
-
-
-class _At(NamedTuple):
-    segment: int
-    offset: int
-    length: int
-    refusal: bool
-
-
-class _Waiting(NamedTuple):
-    key: bytes
-    at: _At
-    durable: Future[None]
-
-
-class _Found(NamedTuple):
-    start: int
-    end: int
-    version: int
-    kind: int
-    key: bytes
-
-
-class _Gap(NamedTuple):
-    start: int
-    end: int
-
-
-def _pack(at: _At) -> int:
-    """A location in one int: a million of them are a third of what tuples take."""
-    return ((at.segment << 40 | at.offset) << 32 | at.length) << 1 | at.refusal
-
-
-def _unpack(packed: int) -> _At:
-    place = packed >> 33
-    return _At(place >> 40, place & (1 << 40) - 1, packed >> 1 & (1 << 32) - 1, bool(packed & 1))
-
-
-def _record(key: bytes, reply: Reply) -> bytes:
-    payload = msgspec.msgpack.encode(reply)
-    record = _HEAD.pack(_MAGIC, _VERSION, _KINDS[reply.kind], len(payload), key) + payload
-    return record + _CRC.pack(zlib.crc32(record))
-
-
-def _record_at(data: bytes | memoryview, start: int) -> _Found | None:
-    """The intact record that starts there, of whatever version."""
-    if start + _HEAD.size + _CRC.size > len(data):
-        return None
-    magic, version, kind, length, key = _HEAD.unpack_from(data, start)
-    crc_at = start + _HEAD.size + length
-    if magic != _MAGIC or crc_at + _CRC.size > len(data):
-        return None
-    if zlib.crc32(data[start:crc_at]) != _CRC.unpack_from(data, crc_at)[0]:
-        return None
-    return _Found(start, crc_at + _CRC.size, version, kind, key)
-
-
-def _records(file: int, size: int) -> Iterator[_Found | _Gap]:
-    """All intact records of a segment and the damage between them, in order."""
-    if not size:
-        return
-    with mmap.mmap(file, size, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
-        at = 0
-        while at < size:
-            if found := _record_at(view, at):
-                yield found
-                at = found.end
-                continue
-            start = at
-            while (at := mapped.find(_MAGIC, at + 1)) >= 0 and not _record_at(view, at):
-                pass
-            at = at if at >= 0 else size
-            yield _Gap(start, at)
 
 
 # ---------------------------------------------------------------- files
