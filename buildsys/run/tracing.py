@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -19,6 +20,8 @@ from .marks import Executed
 from .places import Places
 from .touches import Touches
 
+_WATCHES = re.compile(r"\b(setprofile|settrace|register_callback)\b")
+"""What has functions called while nothing is monitored."""
 _INTERPRETERS = ("_interpreters", "_xxsubinterpreters")
 
 
@@ -45,6 +48,8 @@ class Tracer:
         for reader in readers(text):
             self.executed.follows = False
             self.touches.problem(f"{reader} in {name}")
+        if self.executed.monitors and (watch := _WATCHES.search(text)):
+            self.touches.problem(f"{watch[0]} in {name}")
 
     def compiled(self, path: str, text: str, filename: str) -> CodeType:
         with self.quiet():

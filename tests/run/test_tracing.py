@@ -235,6 +235,25 @@ def test_functions_of_modules_packages_and_threads(space: Space, python: str) ->
     }
 
 
+def test_what_a_profiler_calls_is_told_or_said_to_be_unseen(space: Space, python: str) -> None:
+    """While it is called, Python monitors nothing."""
+    space.write(
+        "scripts/a.py",
+        """
+        import sys
+
+        def watch(frame, event, arg): pass
+
+        def f():
+            sys.setprofile(watch)
+            sys.setprofile(None)
+        """,
+    )
+    trace = space.workers().call(space.job("scripts/a.py::f", python=python)).trace.trace
+    told = "scripts/a.py:watch" in trace.functions
+    assert (told, trace.unseen) in [(True, ()), (False, ("setprofile in scripts/a.py",))]
+
+
 def test_what_forked_children_run_is_told_too(space: Space, python: str) -> None:
     space.write(
         "scripts/a.py",
