@@ -18,8 +18,10 @@ def duration(seconds: float) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """`1 action`, `1,024 actions`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    """`1 action`, `1,024 actions`, `2 replies`."""
+    if n == 1:
+        return f"{n:,} {noun}"
+    return f"{n:,} {noun.removesuffix('y')}ies" if noun.endswith("ply") else f"{n:,} {noun}s"
 
 
 def up_to_date(n_actions: int, seconds: float) -> str:

@@ -29,7 +29,7 @@ LAYERS = [
     {"handover"},
     {"launch", "sandbox"},
     {"survey", "doctor", "collect", "execute", "starts", "supply", "tidy"},
-    {"deliver", "explain", "query", "serving"},
+    {"deliver", "explain", "ledger", "query", "serving"},
     {"workshop"},
     {"build"},
     {"interface", "accept"},

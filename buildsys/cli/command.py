@@ -28,6 +28,26 @@ class Command(click.Command):
         super().format_help(ctx, formatter)
 
 
+class DefaultGroup(click.Group):
+    """Commands in the order in which they are defined, and `default` where none of them is named."""
+
+    def __init__(self, name: str, *, default: str, examples: tuple[tuple[str, str], ...], **kwargs: Any) -> None:
+        super().__init__(name, **kwargs)
+        self.default = default
+        self.examples = examples
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named or ctx.resilient_parsing else [self.default, *args])
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, self.examples)
+        super().format_help(ctx, formatter)
+
+
 def write_examples(formatter: click.HelpFormatter, examples: tuple[tuple[str, str], ...]) -> None:
     with formatter.section("Examples"):
         formatter.write_dl(examples, col_max=44)

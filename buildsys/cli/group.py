@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "sql": "Ask the manifest, and all outputs that are tables, with SQL.",
     "lineage": "Say what a file was made from, or what was made from it.",
     "service": "Start, end and look at the servers that actions need.",
+    "replies": "Look at the replies that were paid for, take them out and bring them in.",
     "log": "Show what an action printed when it ran last.",
     "graph": "Draw which rule needs which.",
     "gc": "Remove what nothing needs any more.",

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from buildsys.cli.command import SETTINGS, Command, json_option, write_examples
+from buildsys.cli.command import SETTINGS, Command, DefaultGroup, json_option
 from buildsys.cli.complete import services as complete_services
 from buildsys.cli.here import Here, in_profile, in_project, in_variation
 from buildsys.cli.log import service_logs
@@ -34,30 +34,18 @@ _KEYS: Final[dict[KeyState, Line]] = {
 _STYLES: Final[dict[str, Style]] = {"ready": "green", "not ready": "yellow", "ended": "red", "down": "dim"}
 
 
-class ServiceGroup(click.Group):
-    """`status` where no command of it is named."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
-        return super().parse_args(ctx, args if named or ctx.resilient_parsing else ["status", *args])
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_examples(
-            formatter,
-            (
-                ("buildsys service", "which are up, where, and whether a build would use them"),
-                ("buildsys service up verifier", "start one; builds use it until it is brought down"),
-                ("buildsys service logs -f verifier", "what it prints"),
-                ("buildsys service down", "end all that stay, and what they started"),
-            ),
-        )
-        super().format_help(ctx, formatter)
-
-
-@click.group("service", cls=ServiceGroup, context_settings=SETTINGS)
+@click.group(
+    "service",
+    cls=DefaultGroup,
+    default="status",
+    context_settings=SETTINGS,
+    examples=(
+        ("buildsys service", "which are up, where, and whether a build would use them"),
+        ("buildsys service up verifier", "start one; builds use it until it is brought down"),
+        ("buildsys service logs -f verifier", "what it prints"),
+        ("buildsys service down", "end all that stay, and what they started"),
+    ),
+)
 def command() -> None:
     """Start, end and look at the servers that actions need.
 

@@ -133,6 +133,18 @@ class ReplyLog:
         """
         return self._said(bytes.fromhex(key))[1]
 
+    def answers(self) -> Iterator[tuple[str, Reply, bool]]:
+        """All whole answers, in the order in which they came: key, answer, and whether it counts.
+
+        One that was rejected does not, nor does a refusal that a reply has taken the place of. As `get`.
+        """
+        for one in self._segments:
+            for found in segments.records(one.file):
+                if isinstance(found, Found) and found.is_answer:
+                    at = At(found.start, found.end - found.start, found.kind)
+                    if reply := one.reply(found.key, at):
+                        yield found.key.hex(), reply, self._find(found.key) == (one, at)
+
     def put(self, key: str, reply: Reply) -> Future[None]:
         """Append an answer; the future resolves once it is on the disk, at most 50 ms later, and counts from then on.
 

@@ -8,9 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from buildsys.cli.group import COMMANDS, buildsys
+from buildsys.cli.replies import command as replies
 from buildsys.cli.service import command as service
 
-OTHERS = ("init", "schema", "completion", "service", "fingerprint")
+OTHERS = ("init", "schema", "completion", "service", "replies", "fingerprint")
 
 HEAVY = {"duckdb", "rich", "pyarrow", "torch", "transformers", "datasets", "openai", "aiohttp", "numpy", "msgspec"}
 
@@ -61,16 +62,20 @@ def test_the_help_of_the_group_starts_with_examples_and_lists_all_commands():
     assert all(f"\n  {name} " in told for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", service.commands)
-def test_the_help_of_a_command_of_service_starts_with_examples_of_it(name):
-    told = CliRunner().invoke(buildsys, ["service", name, "--help"]).stdout.splitlines()
+INNER = [("service", name) for name in service.commands] + [("replies", name) for name in replies.commands]
+
+
+@pytest.mark.parametrize(("group", "name"), INNER)
+def test_the_help_of_a_command_of_a_group_starts_with_examples_of_it(group, name):
+    told = CliRunner().invoke(buildsys, [group, name, "--help"]).stdout.splitlines()
     assert told[0] == "Examples:"
-    assert f"buildsys service {name}" in told[1]
+    assert f"buildsys {group} {name}" in told[1]
 
 
 READING = {
     **{name: buildsys.get_command(click.Context(buildsys), name) for name in COMMANDS if name not in OTHERS},
     **{f"service {name}": service.commands[name] for name in ("status", "logs")},
+    **{f"replies {name}": replies.commands[name] for name in ("stats", "show", "verify")},
 }
 
 
