@@ -78,8 +78,9 @@ def test_resources_are_numbers_memory_a_size_and_both_may_come_from_the_config()
         ("resources = { disk = 3 }\n[pools]\ndisk = 2", "[rule.a] takes 3 of disk, which has 2", "raise disk"),
         ('metrics = ["c"]', 'metrics.0 in [rule.a] is "c", which is no output', "valid here: a, b"),
         ('metrics = ["b"]', 'metrics.0 in [rule.a] is "b", which is no JSON file', ".json"),
-        ("[store]\nlink_above = '64'", 'store.link_above is "64", which is not a size', '"1GB"'),
-        ("[price]\nrequest = -1", "price.request has to be at least 0, not -1", ""),
+        ("[store]\nlink_above = '64'", 'link_above in [store] is "64", which is not a size', '"1GB"'),
+        ("[price]\nrequest = -1", "request in [price] has to be at least 0, not -1", ""),
+        ("[price]\nrequst = 1", 'unknown key "requst" in [price]', 'did you mean "request"?'),
     ],
 )
 def test_what_is_wrong_is_refused_with_what_to_write(text: str, problem: str, hint: str) -> None:
