@@ -130,14 +130,14 @@ def test_an_attempt_whose_answer_is_lost_counts_and_one_that_a_busy_server_sends
         return Answer(500, error_body("oops")) if asked.tries == 0 else GOOD
 
     def busy(asked):
-        return Answer(503, error_body("later")) if asked.number < 8 else GOOD
+        return Answer(503, error_body("later")) if asked.number < 5 else GOOD
 
     with ChatServer(lost) as server, pytest.raises(HeldBack):
         engine(in_flight=1, spending=at_most(5)).answer(records(*range(9)), one_turn, Endpoint(server.url, "m"))
     assert (len(server.asked), server.answered.total()) == (5, 2)
     with ChatServer(busy) as server, pytest.raises(HeldBack):
-        engine(in_flight=4, spending=at_most(5)).answer(records(*range(10, 19)), one_turn, Endpoint(server.url, "m"))
-    assert (len(server.asked), server.answered.total()) == (13, 5)
+        engine(in_flight=16, spending=at_most(5)).answer(records(*range(10, 26)), one_turn, Endpoint(server.url, "m"))
+    assert (len(server.asked), server.answered.total()) == (10, 5)
 
 
 def test_a_refusal_counts_as_a_request_that_was_answered(engine):
