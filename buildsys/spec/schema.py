@@ -191,8 +191,8 @@ many requests as it may, also where `buildsys plan` says that it will need more.
 all that needs no more requests: the replies are in the log, and nothing is invalidated. The next build asks for the
 rest, with limits that begin anew.
 
-A request counts each time that a server may have worked for it: it was answered or refused as what it is, or the answer
-was lost (5xx, broken off, timed out), and then counts without tokens. A server that is busy (429, 503), can't be
-reached or takes no requests from here has not. Tokens are those that replies tell in `usage`: a reply that tells none
-counts as none, and a build with a limit that depends on it warns of that.
+A request counts each time that a server may have worked for it: it was answered, by a reply or by a refusal of just
+this request, or the answer was lost (5xx, broken off, timed out), and then it counts without tokens. It does not count
+where the server was busy (429, 503), could not be reached, or takes no requests from here (401, 403, 404). Tokens are
+those that replies tell in `usage`: one that tells none counts none, and a build with a limit that goes by them warns.
 """

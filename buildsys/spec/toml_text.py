@@ -66,7 +66,7 @@ class TomlText:
         bare = _bare(kind)
         if _is_struct(bare):
             self._refuse_unknown_key(bare, value, keys)
-            within = keys
+            within = keys if isinstance(value, dict) else within
         elif get_origin(bare) is dict:
             self._refuse_bad_names(kind, value, keys)
         for key, part_kind, part in _parts(kind, value):

@@ -126,6 +126,7 @@ def test_resources_are_numbers_memory_a_size_and_both_may_come_from_the_config()
         ("[store]\nlink_above = '64'", 'link_above in [store] is "64", which is not a size', '"1GB"'),
         ("[price]\nrequest = -1", "request in [price] has to be at least 0, not -1", ""),
         ("[price]\nrequst = 1", 'unknown key "requst" in [price]', 'did you mean "request"?'),
+        ("[[limits]]\nmax_requests = 1", "limits has to be a table, not an array", ""),
         ("[limits]\nmax_requests = -1", "max_requests in [limits] has to be at least 0, not -1", "max_requests = 1000"),
         ("[limits]\nmax_requests = 1.5", "max_requests in [limits] has to be an integer, not a number", ""),
         ("[limits]\nmax_cost = '5 EUR'", "max_cost in [limits] has to be a number, not a string", "max_cost = 25.0"),
