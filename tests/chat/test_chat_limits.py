@@ -65,11 +65,12 @@ def test_replies_of_the_log_count_nothing(engine):
     assert (answered.n_sent, answered.n_reused, len(server.asked)) == (5, 20, 25)
 
 
-def test_equal_requests_count_once_whether_they_are_sent_or_held_back(engine):
+@pytest.mark.parametrize("in_flight", [1, 64])
+def test_equal_requests_count_once_whether_they_are_sent_or_held_back(engine, in_flight):
     spending = at_most(1)
     twins = [{"question": f"q{n % 2}", "n": n} for n in range(8)]
     with ChatServer(lambda asked: Answer(delay_s=0.05)) as server, pytest.raises(HeldBack):
-        engine(spending=spending).answer(twins, one_turn, Endpoint(server.url, "m"))
+        engine(in_flight=in_flight, spending=spending).answer(twins, one_turn, Endpoint(server.url, "m"))
     reached = spending.reached()
     assert reached
     assert (len(server.asked), reached.left) == (1, 1)
