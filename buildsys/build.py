@@ -24,6 +24,7 @@ from buildsys.ephemeral import ASKED_FOR, Ephemeral
 from buildsys.errors import BuildError
 from buildsys.execute import Executed, moved_twice
 from buildsys.model import (
+    NO_LIMITS,
     ActionFinished,
     ActionId,
     ActionStarted,
@@ -32,6 +33,8 @@ from buildsys.model import (
     Decision,
     Diagnosed,
     Event,
+    LimitReached,
+    Limits,
     Made,
     Notice,
     Outcome,
@@ -69,19 +72,20 @@ _DRAIN_S = 10.0
 
 @dataclass(frozen=True)
 class Options:
-    """What a build was asked for. jobs: actions at a time. force: targets that run though they are up to date."""
+    """jobs: actions at a time. force: targets that run though up to date. limits: these win over the declared ones."""
 
     targets: tuple[str, ...] = ()
     force: tuple[str, ...] = ()
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     keep_going: bool = False
     command: str = "buildsys build"
+    limits: Limits = NO_LIMITS
 
 
 def build(project: Project, options: Options, emit: Callable[[Event], None]) -> BuildFinished:
     """Bring the targets up to date. Raises BuildError for what is wrong before anything runs."""
     draft = stamp.Draft(project.looks)
-    graph = project.graph()
+    graph = project.graph(options.limits)
     wanted = graph.wanted(options.targets)
     refuse_unwanted(graph, wanted, options.force)
     with hold(project.state / "lock", options.command):
@@ -181,15 +185,21 @@ class Build:
         if unknown:
             with self._project.excerpts():
                 raise unknown
+        if reached := self._limit_reached:
+            self._emit(reached)
         finished = BuildFinished(self._run_id, outcome, time.monotonic() - started, Counter(self._outcomes.values()))
         self._emit(finished)
         return finished
+
+    @property
+    def _limit_reached(self) -> LimitReached | None:
+        return self._workshop.executor.limit_reached() if self._workshop else None
 
     def _outcome(self) -> str:
         if self._refused:
             return "failed"
         failed = {action for action, outcome in self._outcomes.items() if outcome == "failed"}
-        if failed and failed == self._without_room:
+        if (failed or self._limit_reached) and failed == self._without_room:
             return "limit"
         return "done" if all(outcome in GOOD for outcome in self._outcomes.values()) else "failed"
 
@@ -510,28 +520,16 @@ class Build:
         if self._workshop is None:
             options, graph = self._options, self._graph
             stamp.discard(self._project.state)
+            overrides = [f"{key}={value}" for key, value in self._project.variation.overrides]
             run_id = self._recorder.ask(
                 lambda manifest: manifest.begin_run(
-                    command=options.command,
-                    profile=graph.profile,
-                    targets=options.targets,
-                    overrides=[f"{key}={value}" for key, value in self._project.variation.overrides],
+                    command=options.command, profile=graph.profile, targets=options.targets, overrides=overrides
                 )
             )
             if graph.prices:
                 self._recorder.record([PricesRow(run_id, graph.prices)])
-            self._workshop = Workshop.open(
-                self._project,
-                self._assessor,
-                self._files,
-                self._store,
-                self._recorder,
-                run_id,
-                options.jobs,
-                self._ephemeral,
-                self._emit,
-                self._fail,
-            )
+            what_there_is = self._project, self._assessor, self._files, self._store, self._recorder, self._ephemeral
+            self._workshop = Workshop.open(*what_there_is, run_id, options.jobs, self._emit, self._fail)
             self._stack.callback(self._workshop.close)
             if run_id % logs.PRUNED_EVERY == 0:
                 self._stack.callback(logs.prune, self._project.state / "logs", graph.keeping.keep_logs)
@@ -588,8 +586,8 @@ class Build:
         tidy(self._past, kept, self._files, self._store, self._ephemeral, self._tell_left)
 
     def _tell_left(self, path: str) -> None:
-        text = f"{path} is made by no rule any more, and is not in the store as it is: it is left"
-        self._emit(Notice("warning", text))
+        text = "is made by no rule any more, and is not in the store as it is: it is left"
+        self._emit(Notice("warning", f"{path} {text}"))
 
     def _fail(self, error: BaseException) -> None:
         """From any thread: a bug, or a manifest that can't be written, ends the build."""

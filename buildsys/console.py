@@ -20,6 +20,7 @@ from buildsys.model import (
     CheckFinished,
     Diagnosed,
     Event,
+    LimitReached,
     Notice,
     Outcome,
     RuleName,
@@ -27,6 +28,7 @@ from buildsys.model import (
     natural_key,
 )
 from buildsys.phrases import counted, duration, listed, money, up_to_date
+from buildsys.plan.limits import stopped
 from buildsys.tally import ORDER, RuleTally, Tally
 from buildsys.terminal import Line, Screen, Span, Style, error_lines
 
@@ -110,6 +112,8 @@ class Console:
                 text = event.diagnostic.render()
                 self._told.add(text)
                 return error_lines(text)
+            case LimitReached():
+                return error_lines(stopped(event).render())
             case ServiceReady():
                 where = event.url.partition("//")[2].partition("/")[0]
                 return [[Span(f"{event.name} ready on {where} ({duration(event.seconds)})")]]

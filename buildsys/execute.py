@@ -23,7 +23,7 @@ from buildsys.errors import FAILED, INTERRUPTED, BuildError, refused
 from buildsys.handover import Handover
 from buildsys.launch import Launcher
 from buildsys.measured import measured
-from buildsys.model import Event, Made, Notice, Observed, RequestsAnswered, Rule, Trace, Usage
+from buildsys.model import Event, LimitReached, Made, Notice, Observed, RequestsAnswered, Rule, Trace, Usage
 from buildsys.plan.key import Given
 from buildsys.project import Project
 from buildsys.run.chat import Cancelled, ChatEngine
@@ -31,6 +31,7 @@ from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint
 from buildsys.run.process import last_lines
 from buildsys.run.replies import ReplyLog
+from buildsys.run.spending import HeldBack, Spending
 from buildsys.run.traced import Traced, together
 from buildsys.run.workers import CANCELLED, Job, JobResult, Sandbox, Share, Workers
 from buildsys.sandbox import refusal, sandbox_of
@@ -46,6 +47,7 @@ _MISSING = (
     "install what the script imports for the interpreter that runs it: buildsys' own unless the rule has `python`"
 )
 _LONGEST_SUMMARY = 80
+_UNMEASURED = "replies do not tell how many tokens they hold: a limit of tokens or cost can't count them"
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ class Executor:
         self._cancelled = False
         self._discoverer = Discoverer(assessor.graph, project.looks, assessor.answers)
         self._chat_engine: tuple[ChatEngine, ReplyLog] | None = None
+        self._is_warned = False
 
     def execute(self, assessment: Assessment, again: bool = False, devices: tuple[str, ...] = ()) -> Executed:
         """Run one action to its end. What the action does wrong is in the result, never raised.
@@ -163,6 +166,10 @@ class Executor:
                 raise
             done = Executed(error=_failed(assessment, told))
         return replace(done, started=started, log=log.relative_to(self._root).as_posix())
+
+    def limit_reached(self) -> LimitReached | None:
+        """The limit that held requests back, None where none did. To be asked when nothing runs."""
+        return self._chat_engine[0].spending.reached() if self._chat_engine else None
 
     def cancel(self) -> None:
         """End the requests in flight; no more are sent."""
@@ -289,6 +296,7 @@ class Executor:
 
         def progress(done: int, total: int, sent: int, output_tokens: int, input_tokens: int) -> None:
             self._emit(RequestsAnswered(call.assessment.action, done, total, sent, output_tokens, input_tokens))
+            self._warn_of_unmeasured()
 
         asked: list[Asked] = []
         done = Executed()
@@ -297,7 +305,7 @@ class Executor:
             answered = self._engine().answer(records, build, endpoint, call.rule.samples, progress, asked.extend)
         except _BadCall as bad:
             done = self._judged(call, bad.result)
-        except Cancelled:
+        except (Cancelled, HeldBack):
             done = Executed(cancelled=True)
         except BuildError as error:
             done = Executed(error=_failed(call.assessment, error))
@@ -367,8 +375,18 @@ class Executor:
                 replies = ReplyLog(self._project.state / "replies")
                 for notice in replies.notices:
                     self._emit(Notice("warning", notice))
-                self._chat_engine = ChatEngine(replies), replies
+                spending = Spending(self._assessor.graph.limits, self._assessor.graph.prices)
+                self._chat_engine = ChatEngine(replies, spending=spending), replies
             return self._chat_engine[0]
+
+    def _warn_of_unmeasured(self) -> None:
+        """A limit that goes by tokens is blind where replies don't tell them: said once."""
+        with self._lock:
+            spending = self._chat_engine[0].spending if self._chat_engine else Spending()
+            if self._is_warned or not (spending.counts_tokens and spending.n_unmeasured):
+                return
+            self._is_warned = True
+        self._emit(Notice("warning", _UNMEASURED))
 
     def _judged(self, call: Call, result: JobResult) -> Executed:
         usage = Usage(result.wall_s, result.cpu_s, result.max_rss)

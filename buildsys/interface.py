@@ -14,7 +14,8 @@ from buildsys.build import Options
 from buildsys.build import build as build_project
 from buildsys.errors import FAILED, LIMIT, BuildError
 from buildsys.explain import Explained, explain
-from buildsys.model import ActionFinished, BuildFinished, Event
+from buildsys.model import NO_LIMITS, ActionFinished, BuildFinished, Event, LimitReached, Limits
+from buildsys.plan.limits import stopped
 from buildsys.project import Project
 from buildsys.query import Link, lineage, table
 from buildsys.request import DEFAULT_PROFILE, Variation
@@ -52,27 +53,34 @@ class OpenProject:
         force: Sequence[str] = (),
         jobs: int | None = None,
         keep_going: bool = False,
+        limits: Limits = NO_LIMITS,
         on_event: Callable[[Event], None] | None = None,
     ) -> BuildFinished:
         """Bring targets up to date, or everything.
 
-        jobs: actions at a time, as many as processors by default. on_event: gets each event of `buildsys.model`, in any
-        thread. Raises BuildError where an action or a check failed (exit code 1) or a limit stopped the build (6);
-        KeyboardInterrupt after an interrupt, with all that ran kept.
+        jobs: actions at a time, as many as processors by default. limits: `buildsys.model.Limits` of requests, which
+        win over those of rule files. on_event: gets each event of `buildsys.model`, in any thread. Raises BuildError
+        where an action or a check failed (exit code 1) or a limit stopped the build (6); KeyboardInterrupt after an
+        interrupt, with all that ran kept.
         """
         failures: list[ActionFinished] = []
+        reached: list[LimitReached] = []
 
         def emit(event: Event) -> None:
             if isinstance(event, ActionFinished) and event.error:
                 failures.append(event)
+            if isinstance(event, LimitReached):
+                reached.append(event)
             if on_event:
                 on_event(event)
 
         n_jobs = jobs or Options().jobs
-        options = Options(tuple(targets), tuple(force), n_jobs, keep_going, "buildsys.open().build")
+        options = Options(tuple(targets), tuple(force), n_jobs, keep_going, "buildsys.open().build", limits)
         finished = build_project(self._project, options, emit)
         if finished.outcome == "interrupted":
             raise KeyboardInterrupt
+        if reached and not failures:
+            raise stopped(reached[0])
         if finished.outcome != "done":
             raise _failed(failures, LIMIT if finished.outcome == "limit" else FAILED)
         return finished

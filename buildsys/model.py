@@ -215,6 +215,18 @@ class Prices:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What the requests that one build sends may come to, None for no limit. max_cost: at the prices of the project."""
+
+    max_requests: int | None = None
+    max_cost: float | None = None
+    max_output_tokens: int | None = None
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
 class Declared:
     """All rule files together, with values from the configs as `variation` has them.
 
@@ -227,6 +239,7 @@ class Declared:
     prices: Prices | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
     variation: Variation = AS_WRITTEN
+    limits: Limits = NO_LIMITS
 
 
 # ---------------------------------------------------------------- made: bytes, results, decisions
@@ -531,10 +544,29 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class LimitReached:
+    """Requests were held back, since `limit`, a key of [limits], allows no more than `most`.
+
+    requests, output_tokens, cost: of those that were sent; cost is None without prices. kept: replies that came in.
+    left: requests that were held back, as far as they are known.
+    """
+
+    limit: str
+    most: float
+    requests: int
+    output_tokens: int
+    cost: float | None
+    currency: str
+    kept: int
+    left: int
+
+
+@dataclass(frozen=True)
 class BuildFinished:
     """How it ended. counts: actions by outcome. run_id: 0 where nothing was to be done.
 
-    outcome: "done", "failed", "interrupted", or "limit" where all that failed did so for want of room within a limit.
+    outcome: "done", "failed", "interrupted", or "limit" where nothing failed but for want of room within a limit, and
+    a limit held something back.
     """
 
     run_id: int
@@ -553,5 +585,6 @@ Event = (
     | ActionFinished
     | CheckFinished
     | Notice
+    | LimitReached
     | BuildFinished
 )

@@ -14,11 +14,12 @@ from functools import cached_property
 from pathlib import Path
 
 from buildsys.errors import BuildError, Place, excerpt_of
-from buildsys.model import Declared
+from buildsys.model import NO_LIMITS, Declared, Limits
 from buildsys.request import AS_WRITTEN, DEFAULT_PROFILE, Variation
 from buildsys.source_tree import SourceTree
 from buildsys.spec.config import Config
 from buildsys.spec.graph import Graph
+from buildsys.spec.project_tables import limited
 from buildsys.spec.rulefile import read_configs, read_rules
 from buildsys.spec.variation import profile_of
 from buildsys.state.looks import Looks
@@ -65,10 +66,13 @@ class Project:
         named = {profile for config in self.under(AS_WRITTEN).configs() for profile in self._overlays(config)}
         return [DEFAULT_PROFILE, *sorted(named - {DEFAULT_PROFILE})]
 
-    def graph(self) -> Graph:
-        """The rules, checked against one another. Raises BuildError with file, line and excerpt."""
+    def graph(self, limits: Limits = NO_LIMITS) -> Graph:
+        """The rules, checked against one another. Raises BuildError with file, line and excerpt.
+
+        limits: those that win over the declared ones.
+        """
         with self.excerpts():
-            return Graph(self.declared())
+            return Graph(limited(self.declared(), limits))
 
     @contextmanager
     def excerpts(self) -> Iterator[None]:

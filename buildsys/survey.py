@@ -18,10 +18,11 @@ from buildsys.diagnostics import Diagnosis
 from buildsys.digest import Digest
 from buildsys.ephemeral import ASKED_FOR, Ephemeral, budget_exceeded
 from buildsys.errors import NOT_UP_TO_DATE, BuildError
-from buildsys.model import GPU, ActionId, Made, Rule, RuleName, Service, Shard, shards_of
+from buildsys.model import GPU, NO_LIMITS, ActionId, Limits, Made, Rule, RuleName, Service, Shard, shards_of
 from buildsys.past import Past
 from buildsys.plan.decide import reason_of
 from buildsys.plan.estimate import Estimate, estimate
+from buildsys.plan.limits import Amount, Limit, against
 from buildsys.preflight import preflight
 from buildsys.prepare import Preparer
 from buildsys.project import Project
@@ -68,27 +69,41 @@ class Room:
 
 @dataclass(frozen=True)
 class Survey:
-    """All wanted actions, upstream first. guessed: rules whose shards are those of the last build, or not known."""
+    """All wanted actions, upstream first. guessed: rules whose shards are those of the last build, or not known.
+
+    limits_passed: limits of requests that those of the estimate would pass, and what they come to.
+    """
 
     actions: tuple[Planned, ...]
     guessed: tuple[RuleName, ...]
     room: Room = Room()
     estimate: Estimate | None = None
+    limits_passed: tuple[Limit, ...] = ()
 
     @property
     def up_to_date(self) -> bool:
         return all(planned.fate == "reuse" for planned in self.actions)
 
 
-def survey(project: Project, targets: Sequence[str] = (), jobs: int | None = None) -> Survey:
+def survey(
+    project: Project, targets: Sequence[str] = (), jobs: int | None = None, limits: Limits = NO_LIMITS
+) -> Survey:
     """What `build` with these targets would do now. Raises BuildError like it.
 
-    jobs: with an estimate of what it takes, where so many actions run at a time.
+    jobs: with an estimate of what it takes, where so many actions run at a time. limits: those that win over the
+    declared ones.
     """
-    graph = project.graph()
+    graph = project.graph(limits)
     with surveyed(project, graph, graph.wanted(targets), targets) as surveyor:
         estimated = surveyor.estimate(jobs) if jobs else None
-        return Survey(tuple(surveyor.planned.values()), tuple(surveyor.guessed), surveyor.room(), estimated)
+        passed = _passed(graph, estimated) if estimated else ()
+        return Survey(tuple(surveyor.planned.values()), tuple(surveyor.guessed), surveyor.room(), estimated, passed)
+
+
+def _passed(graph: Graph, found: Estimate) -> tuple[Limit, ...]:
+    """The limits that the requests of an estimate pass, as far as their number and tokens are known."""
+    amount = Amount(found.requests, found.input_tokens, found.output_tokens)
+    return tuple(limit for limit in against(graph.limits, graph.prices, amount) if limit.is_passed)
 
 
 def room_needed(project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str], past: Past) -> Room:

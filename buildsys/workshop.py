@@ -60,9 +60,9 @@ class Workshop:
         files: Files,
         store: Store,
         recorder: Recorder,
+        ephemeral: Ephemeral,
         run_id: int,
         jobs: int,
-        ephemeral: Ephemeral,
         emit: Callable[[Event], None],
         failed: Callable[[BaseException], None],
     ) -> Workshop:

@@ -7,11 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from buildsys.cli.command import Command, jobs_option, json_option
+from buildsys.cli.command import Command, jobs_option, json_option, limit_options
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.here import Here, in_variation
 from buildsys.errors import FAILED, INTERRUPTED, LIMIT
@@ -36,6 +36,7 @@ _CODES: Final = {"done": 0, "failed": FAILED, "limit": LIMIT, "interrupted": INT
         ("buildsys build workspace/build/default/vocab", "what makes this path"),
         ("buildsys build -k -j 4", "go on after failures, four actions at a time"),
         ("buildsys build --force vocab", "run it though it is up to date"),
+        ("buildsys build --max-requests 1000", "send no more than that, and keep the replies"),
     ),
 )
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
@@ -48,14 +49,23 @@ _CODES: Final = {"done": 0, "failed": FAILED, "limit": LIMIT, "interrupted": INT
     shell_complete=complete_targets,
     help="Run this rule or action though it is up to date. Replies that are in the log are not asked for again.",
 )
+@limit_options
 @json_option("Print each event as a line of JSON.")
 @in_variation
 def command(
-    here: Here, targets: tuple[str, ...], jobs: int, keep_going: bool, force: tuple[str, ...], as_json: bool
+    here: Here,
+    targets: tuple[str, ...],
+    jobs: int,
+    keep_going: bool,
+    force: tuple[str, ...],
+    as_json: bool,
+    **limits: Any,
 ) -> int:
     """Bring outputs up to date.
 
     A TARGET is a rule, an action or the path of an output; without one, all rules are built that are built by default.
+
+    A limit of requests keeps what was answered, and ends the build with exit code 6 once all else is done.
     """
     started = time.monotonic()
     command_line = shlex.join(["buildsys", *sys.argv[1:]])
@@ -64,6 +74,7 @@ def command(
         _tell_nothing_to_do(found.n_actions, request, command_line, time.monotonic() - started, as_json)
         return 0
     from buildsys.build import Options, build
+    from buildsys.model import Limits
 
     options = Options(
         targets=request.targets,
@@ -71,6 +82,7 @@ def command(
         jobs=jobs,
         keep_going=keep_going,
         command=command_line,
+        limits=Limits(**limits),
     )
     with _console(as_json) as emit:
         finished = build(here.project, options, emit)

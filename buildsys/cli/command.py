@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -69,6 +69,21 @@ def jobs_option(help_text: str) -> Decorator:
     return click.option(
         "-j", "--jobs", type=click.IntRange(min=1), metavar="N", default=lambda: os.cpu_count() or 1, help=help_text
     )
+
+
+def limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the limits of `[limits]`, each None where it is not given."""
+    for flag, kind, metavar, help_text in _LIMITS:
+        function = click.option(flag, type=kind, metavar=metavar, help=help_text)(function)
+    return function
+
+
+_LIMITS: Final = (
+    ("--max-output-tokens", click.IntRange(min=0), "N", "Send no more requests once replies hold N tokens."),
+    ("--max-cost", click.FloatRange(min=0), "X", "Send no more requests once they have cost X, by [price]."),
+    ("--max-requests", click.IntRange(min=0), "N", "Send N requests at most. Flags win over [limits] in a rule file."),
+)
+"""Last first: an option that is added later is told earlier."""
 
 
 def json_option(help_text: str) -> Decorator:

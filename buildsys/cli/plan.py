@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from buildsys.cli.command import Command, jobs_option, json_option
+from buildsys.cli.command import Command, jobs_option, json_option, limit_options
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.fates import WORDS, Alike, alike, counts, diagnostics, known, unknown_shards
 from buildsys.cli.here import Here, in_variation
@@ -19,6 +20,7 @@ from buildsys.terminal import Line, Span, show
 
 if TYPE_CHECKING:
     from buildsys.plan.estimate import Estimate
+    from buildsys.plan.limits import Limit
     from buildsys.survey import Survey
 
 _MOST_CHANGES: Final = 5
@@ -35,9 +37,10 @@ _MOST_CHANGES: Final = 5
 )
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
 @jobs_option("Estimate for N actions at a time; as many as processors.")
+@limit_options
 @json_option("Print the plan as JSON.")
 @in_variation
-def command(here: Here, targets: tuple[str, ...], jobs: int, as_json: bool) -> None:
+def command(here: Here, targets: tuple[str, ...], jobs: int, as_json: bool, **limits: Any) -> None:
     """Say what a build would run, and why.
 
     It runs and changes nothing.
@@ -45,15 +48,18 @@ def command(here: Here, targets: tuple[str, ...], jobs: int, as_json: bool) -> N
     What it takes is estimated from earlier builds. What was never done is named, and is not in the numbers.
 
     An action whose inputs are being made anew runs only if they come out different: it is told as "unless equal".
+
+    A limit that the requests would pass is told: a build sends as many of them as it may.
     """
     request = here.request(targets)
     if not as_json and (stamped := current(here.root, request)):
         show([_up_to_date(sum(stamped.n_actions.values()))], sys.stdout)
         return
     from buildsys.cli.output import print_json
+    from buildsys.model import Limits
     from buildsys.survey import survey
 
-    found = survey(here.project, request.targets, jobs)
+    found = survey(here.project, request.targets, jobs, Limits(**limits))
     if as_json:
         print_json(
             {
@@ -62,6 +68,7 @@ def command(here: Here, targets: tuple[str, ...], jobs: int, as_json: bool) -> N
                 "guessed": found.guessed,
                 "ephemeral": found.room,
                 "estimate": found.estimate,
+                "limits_passed": found.limits_passed,
             }
         )
     else:
@@ -92,7 +99,8 @@ def plan_lines(found: Survey) -> list[Line]:
     guessed = [rule for rule in found.guessed if rule not in unknown]
     if guessed:
         lines.append([Span(f"the shards of {', '.join(guessed)} are taken to be those of the last build", "dim")])
-    lines += _estimate_lines(found.estimate) if found.estimate else []
+    if found.estimate:
+        lines += [*_estimate_lines(found.estimate), *_limit_lines(found.limits_passed, found.estimate.currency)]
     if found.room.needed:
         budget = found.room.budget
         of = f" of {size_text(budget)}" if budget is not None else ""
@@ -124,6 +132,18 @@ def _estimate_lines(found: Estimate) -> list[Line]:
     }
     missing = [f"{what} of {listed(rules)}" for what, rules in unknown.items() if rules]
     return [*lines, *([[Span(f"not known: {'; '.join(missing)}", "dim")]] if missing else [])]
+
+
+def _limit_lines(passed: Sequence[Limit], currency: str) -> list[Line]:
+    """`max_requests is 10 requests, and up to 32 requests may be needed: a build sends what it may ...`."""
+    from buildsys.plan.limits import amount_text
+
+    lines: list[Line] = []
+    for limit in passed:
+        amount, most = (amount_text(limit.name, n, currency) for n in (limit.amount, limit.most))
+        needed = f"{limit.name} is {most}, and up to {amount} may be needed"
+        lines.append([Span(f"{needed}: a build sends what it may, and ends with exit code 6", "yellow")])
+    return lines
 
 
 def _up_to_date(n_actions: int) -> Line:

@@ -20,6 +20,7 @@ from buildsys.errors import FAILED, USAGE, BuildError
 from buildsys.run.conversation import Ask, Asked, Conversation, Record, Row, text_of, tokens_of
 from buildsys.run.endpoint import Endpoint, Heard, Server, chat_content, server_words
 from buildsys.run.replies import Reply, ReplyLog
+from buildsys.run.spending import HeldBack, Spending
 
 Build = Callable[[list[tuple[Record, list[Any]]]], list[dict[str, Any] | None]]
 """(record, decoded replies so far) of every conversation -> the next request of each, None where it is over."""
@@ -71,16 +72,24 @@ class Cancelled(Exception):
 class ChatEngine:
     """Asks what the log does not hold. `answer` may be called from many threads at once.
 
-    retry_refused: ask again what was refused in an earlier build (once in the life of this engine).
+    retry_refused: ask again what was refused in an earlier build (once in the life of this engine). spending: counts
+    what is sent, and holds back what its limits don't allow.
     """
 
     def __init__(
-        self, replies: ReplyLog, *, in_flight: int = 64, patience: Patience | None = None, retry_refused: bool = False
+        self,
+        replies: ReplyLog,
+        *,
+        in_flight: int = 64,
+        patience: Patience | None = None,
+        retry_refused: bool = False,
+        spending: Spending | None = None,
     ) -> None:
         self._replies = replies
         self._in_flight = in_flight
         self._patience = patience or Patience()
         self._retry_refused = retry_refused
+        self.spending = spending or Spending()
         self._lock = threading.Lock()
         self._calls: set[_Call] = set()
         self._hosts: dict[tuple[str, str | None], _Host] = {}
@@ -105,8 +114,9 @@ class ChatEngine:
 
         on_end: gets the requests that were made, also where this raises.
 
-        Raises BuildError where a request can't be made or stays without an answer, Cancelled after `cancel`. Replies
-        that came are in the log in any case, so the same call goes on where this one ended.
+        Raises BuildError where a request can't be made or stays without an answer, HeldBack where a limit allows no
+        more of them, Cancelled after `cancel`. Replies that came are in the log in any case, so the same call goes on
+        where this one ended.
         """
         conversations = [Conversation(record, sample) for record in records for sample in range(samples)]
         call = _Call(endpoint, on_progress, self._patience.alike, n_total=len(conversations))
@@ -161,6 +171,8 @@ class ChatEngine:
             first = False
         if call.cancelled:
             raise Cancelled
+        if call.is_held_back:
+            raise HeldBack
 
     def _settle_all(self, call: _Call, asks: list[Ask], settled: _Settled) -> None:
         """A reply for each request, and whether this call sent it; the log first, then the server."""
@@ -227,12 +239,16 @@ class ChatEngine:
             for n, ask in todo:
                 try:
                     settled[n] = await self._settle(call, host, ask)
+                except HeldBack:
+                    # What is in flight comes in: it is paid for.
+                    call.is_held_back = True
                 except _Trouble as trouble:
                     call.unanswered[n] = trouble.words
                     call.note_failed(trouble)
 
         # No more tasks than can be in flight: a task a request would be gigabytes where there are millions.
         await _all_or_none([work() for _ in range(min(self._in_flight, len(missing)))])
+        self.spending.hold_back(ask.key for n, ask in missing if n not in settled and n not in call.unanswered)
 
     async def _settle(self, call: _Call, host: _Host, ask: Ask) -> tuple[Reply, bool]:
         """The reply from the log, from anybody's request that is in flight, or from one of our own."""
@@ -242,6 +258,7 @@ class ChatEngine:
         flight = self._flights.get(ask.key)
         mine = flight is None
         if flight is None:
+            self.spending.go_on()
             flight = self._flights[ask.key] = _Flight(asyncio.create_task(self._fly(host, ask)))
         flight.n_waiting += 1
         try:
@@ -276,11 +293,21 @@ class ChatEngine:
             await host.cool_down()
             async with self._budget:
                 # Others may have been told to wait while this one stood in line.
-                if not host.is_cooling():
-                    began, asked_at = time.time(), time.monotonic()
-                    heard = await host.server.ask(ask.body)
-                    host.note(heard, asked_at)
-                    return began, heard
+                if host.is_cooling():
+                    continue
+                if self.spending.begin():
+                    return await self._send(host, ask)
+                await self.spending.settled()
+
+    async def _send(self, host: _Host, ask: Ask) -> tuple[float, Heard]:
+        began, asked_at = time.time(), time.monotonic()
+        heard = None
+        try:
+            heard = await host.server.ask(ask.body)
+        finally:
+            self.spending.end(heard)
+        host.note(heard, asked_at)
+        return began, heard
 
     async def _keep(self, host: _Host, ask: Ask, heard: Heard, began: float) -> Reply:
         reply = Reply(
@@ -297,6 +324,7 @@ class ChatEngine:
             endpoint=host.server.endpoint.url,
         )
         await asyncio.wrap_future(self._replies.put(ask.key, reply))
+        self.spending.keep()
         if reply.kind == "refusal":
             self._refused_now.add(ask.key)
         # The log may hold an earlier answer, and that is the one that every later build will see.
@@ -378,6 +406,7 @@ class _Call:
     n_last_error: int = 0
     future: concurrent.futures.Future[None] | None = None
     cancelled: bool = False
+    is_held_back: bool = False
 
     def note_known(self, reply: Reply) -> None:
         """An answer that cost nothing. It never ends the call, but it counts as evidence."""

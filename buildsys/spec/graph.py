@@ -89,6 +89,7 @@ class Graph:
         self.services = declared.services
         self.keeping = declared.keeping
         self.prices = declared.prices
+        self.limits = declared.limits
         self.pools = declared.pools
         self.order: tuple[RuleName, ...] = tuple(_ordered(self))
         self.origins: dict[RuleName, Origin | None] = {}

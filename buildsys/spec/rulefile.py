@@ -67,6 +67,7 @@ def read_rules(
         project.prices,
         project.pools,
         variation,
+        project.limits,
     )
 
 

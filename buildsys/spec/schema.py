@@ -28,6 +28,7 @@ def json_schema() -> dict[str, Any]:
     tables["ServiceTable"]["title"] = "[service.NAME]"
     tables["StoreTable"]["title"] = "[store]"
     tables["PriceTable"]["title"] = "[price]"
+    tables["LimitsTable"]["title"] = "[limits]"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -46,9 +47,10 @@ def rules_reference() -> str:
         *_keys(tables["ServiceTable"]),
         *(
             part
-            for table, header in (("StoreTable", "store"), ("PriceTable", "price"))
+            for table, header in (("StoreTable", "store"), ("PriceTable", "price"), ("LimitsTable", "limits"))
             for part in (f"## `[{header}]`\n\n{tables[table]['description']}\n", *_keys(tables[table]))
         ),
+        _LIMITS,
     ]
     return "\n".join(parts)
 
@@ -173,4 +175,24 @@ _RULE_NAMES = """\
 Names of rules, inputs, outputs, params and settings are letters, digits and `_`, without a digit at the start. They are
 passed as keywords, so words of Python are refused and no two of a rule are alike. Rules are views of SQL too, so words
 of SQL and the names of the manifest's own views are refused for them.
+"""
+
+_LIMITS: Final = """\
+### What a limit does
+
+`--max-requests N`, `--max-cost X` and `--max-output-tokens N` of `buildsys build` and `buildsys plan` say the same for
+once, and win over the file. What is no limit of requests is not touched by any of them: actions that need none run, and
+what the log of replies answers counts nothing.
+
+No request is sent once a limit is reached, or would be passed by the next; for tokens and cost the next is taken to be
+as large as the replies before it are on average. So `max_requests` is never passed. What tokens and cost come to is
+known only when replies are there: they can be passed by what is in flight, which is never called off. A build sends as
+many requests as it may, also where `buildsys plan` says that it will need more. Then it ends with exit code 6, after
+all that needs no more requests: the replies are in the log, and nothing is invalidated. The next build asks for the
+rest, with limits that begin anew.
+
+A request counts each time that a server may have worked for it: it was answered, by a reply or by a refusal of just
+this request, or the answer was lost (5xx, broken off, timed out), and then it counts without tokens. It does not count
+where the server was busy (429, 503), could not be reached, or takes no requests from here (401, 403, 404). Tokens are
+those that replies tell in `usage`: one that tells none counts none, and a build with a limit that goes by them warns.
 """

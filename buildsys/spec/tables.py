@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 Name = Annotated[
     str,
@@ -412,6 +412,27 @@ class PriceTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     ] = ""
 
 
+class LimitsTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What the requests that one build sends may come to. One rule file of a project may have this table."""
+
+    max_requests: Annotated[
+        Count | UnsetType, Meta(description="How many requests are sent at most.", examples=[1000])
+    ] = UNSET
+    max_cost: Annotated[
+        Price | UnsetType,
+        Meta(
+            description=(
+                "What requests and their tokens may cost, at the prices of `[price]`, which has to name one of "
+                "`request`, `input_token` and `output_token`. What actions and services cost by the hour is not in it."
+            ),
+            examples=[25.0],
+        ),
+    ] = UNSET
+    max_output_tokens: Annotated[
+        Count | UnsetType, Meta(description="How many tokens replies may hold together.", examples=[5000000])
+    ] = UNSET
+
+
 class FileTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Everything that a rule file may hold."""
 
@@ -428,6 +449,9 @@ class FileTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     service: Annotated[dict[Name, ServiceTable], Meta(description="The services, by name.")] = {}
     store: Annotated[StoreTable, Meta(description="What is kept, and how.")] = field(default_factory=StoreTable)
     price: Annotated[PriceTable, Meta(description="What things cost.")] = field(default_factory=PriceTable)
+    limits: Annotated[LimitsTable, Meta(description="What the requests of a build may come to.")] = field(
+        default_factory=LimitsTable
+    )
     pools: Annotated[
         dict[Name, Annotated[int, Meta(ge=1)]],
         Meta(

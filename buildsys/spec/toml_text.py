@@ -63,10 +63,11 @@ class TomlText:
 
         within: the table with declared keys around it. example: of the nearest key that has one.
         """
-        if _is_struct(kind):
-            self._refuse_unknown_key(kind, value, keys)
-            within = keys
-        elif get_origin(_bare(kind)) is dict:
+        bare = _bare(kind)
+        if _is_struct(bare):
+            self._refuse_unknown_key(bare, value, keys)
+            within = keys if isinstance(value, dict) else within
+        elif get_origin(bare) is dict:
             self._refuse_bad_names(kind, value, keys)
         for key, part_kind, part in _parts(kind, value):
             try:
@@ -74,8 +75,8 @@ class TomlText:
             except msgspec.ValidationError as error:
                 nearer = _example(str(key), part_kind) or example
                 self._refuse(part_kind, part, (*keys, key), str(error), within, nearer)
-        if (missing := _MISSING.match(message)) and _is_struct(kind):
-            hint = _example(missing["key"], get_type_hints(kind, include_extras=True)[missing["key"]])
+        if (missing := _MISSING.match(message)) and _is_struct(bare):
+            hint = _example(missing["key"], get_type_hints(bare, include_extras=True)[missing["key"]])
             raise self.error(keys, f'{header(keys)} lacks "{missing["key"]}"', hint=hint)
         name = ".".join(map(str, keys[len(within) :])) + (f" in {header(within)}" if within else "")
         raise self.error(keys, _in_words(name, kind, value, message), hint=example)

@@ -13,7 +13,7 @@ import pytest
 
 from buildsys.build import Options, build
 from buildsys.errors import BuildError
-from buildsys.model import ActionFinished, Event, Outcome
+from buildsys.model import NO_LIMITS, ActionFinished, Event, Limits, Outcome
 from buildsys.project import Project
 from buildsys.request import DEFAULT_PROFILE, Variation
 
@@ -79,6 +79,7 @@ class Space:
         keep_going: bool = False,
         profile: str = DEFAULT_PROFILE,
         overrides: tuple[tuple[str, str], ...] = (),
+        limits: Limits = NO_LIMITS,
         on_event: Callable[[Event], None] | None = None,
     ) -> Built:
         """A build in this process. on_event: called with each event as it comes, in whichever thread."""
@@ -92,7 +93,7 @@ class Space:
         try:
             done = build(
                 Project(self.root, Variation(profile, overrides)),
-                Options(targets, tuple(force), jobs, keep_going),
+                Options(targets, tuple(force), jobs, keep_going, limits=limits),
                 emit,
             )
         except BuildError as error:

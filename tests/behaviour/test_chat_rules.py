@@ -9,7 +9,9 @@ from contextlib import closing
 import pytest
 
 from buildsys.collect import Collector, Keep
-from buildsys.model import Notice
+from buildsys.errors import LIMIT, BuildError
+from buildsys.interface import open as open_project
+from buildsys.model import LimitReached, Limits, Notice
 from buildsys.plan.estimate import Estimate
 from buildsys.project import Project
 from buildsys.query import sql
@@ -260,6 +262,105 @@ def test_an_edit_of_what_no_request_was_made_by_asks_nothing(chat: Space, server
     chat.replace("scripts/gen.py", "return 1", "return 2")
     assert chat.build().ran == []
     assert len(server.asked) == N
+
+
+# ---------------------------------------------------------------- limits
+
+
+def reached(built: Built) -> LimitReached:
+    (event,) = [event for event in built.events if isinstance(event, LimitReached)]
+    return event
+
+
+def test_a_limit_stops_requests_and_nothing_else_and_the_next_build_asks_for_the_rest(
+    chat: Space, server: ChatServer
+) -> None:
+    server.plan = lambda asked: Answer(delay_s=0.1)
+    chat.write("rules/limits.toml", "[limits]\nmax_requests = 10\n")
+    chat.write("rules/other.toml", '[rule.other]\nshell = "echo 1 > {outputs.o}"\noutputs = { o = "made/o" }\n')
+    built = chat.build()
+    assert (built.outcome, len(server.asked)) == ("limit", 10)
+    assert {"other", "prompts"} <= set(built.ran)
+    assert built.failed == []
+    told = reached(built)
+    assert (told.limit, told.requests, told.output_tokens, told.kept, told.left) == ("max_requests", 10, 70, 10, N - 10)
+    assert len(sizes(chat.root / ".buildsys/replies")) == 10
+    assert sql(chat.root, "SELECT outcome FROM runs").rows == [("limit",)]
+    assert sql(chat.root, "SELECT count(*) FROM requests").rows == [(10,)]
+    assert chat.build(limits=Limits(max_requests=N - 10)).outcome == "done"
+    assert sorted(server.prompts) == sorted(f"question {n}" for n in range(N))
+
+
+def test_a_limit_leaves_what_holds_and_finishes_what_needs_no_more_requests(chat: Space, server: ChatServer) -> None:
+    configure(chat, server, n=16)
+    chat.build()
+    configure(chat, server)
+    built = chat.build(limits=Limits(max_requests=3))
+    assert (built.outcome, len(server.asked)) == ("limit", 19)
+    assert built.actions("reused") == ["replies[0]", "replies[1]", "samples[0]", "samples[1]"]
+    assert built.actions("cancelled") == ["replies[2]", "replies[3]"]
+    assert built.actions("skipped") == ["samples[2]", "samples[3]"]
+    assert len(chat.read("build/default/samples/1.jsonl").splitlines()) == 8
+    assert sql(chat.root, "SELECT count(*) FROM samples").rows == [(16,)]
+    chat.build()
+    assert len(server.asked) == N
+
+
+def test_a_build_that_needs_no_request_is_stopped_by_no_limit(chat: Space, server: ChatServer) -> None:
+    chat.build()
+    chat.replace("scripts/gen.py", '"reasoning": message', '"n": 1, "reasoning": message')
+    built = chat.build(force=["replies"], limits=Limits(max_requests=0))
+    assert built.outcome == "done"
+    assert "samples[3]" in built.ran
+    assert not [event for event in built.events if isinstance(event, LimitReached)]
+
+
+def test_a_failure_beside_a_limit_is_a_failure(chat: Space) -> None:
+    chat.write("rules/other.toml", '[rule.other]\nshell = "false > {outputs.o}"\noutputs = { o = "made/o" }\n')
+    built = chat.build(keep_going=True, limits=Limits(max_requests=1))
+    assert (built.outcome, built.failed) == ("failed", ["other"])
+    assert reached(built).kept == 1
+
+
+def test_a_limit_of_cost_goes_by_the_prices_of_the_project(chat: Space, server: ChatServer) -> None:
+    refused = chat.build(limits=Limits(max_cost=5.0))
+    assert refused.error
+    assert refused.error.problem == "--max-cost has no price to go by"
+    chat.write("rules/price.toml", "[price]\nrequest = 0.5\ncurrency = 'EUR'\n")
+    built = chat.build(limits=Limits(max_cost=5.0))
+    assert (built.outcome, len(server.asked)) == ("limit", 10)
+    assert (reached(built).cost, reached(built).currency) == (5.0, "EUR")
+    assert sql(chat.root, "SELECT cost FROM runs").rows == [(5.0,)]
+
+
+def test_a_limit_that_no_reply_tells_the_use_of_is_warned_of_once(chat: Space, server: ChatServer) -> None:
+    body = b'{"choices": [{"message": {"content": "a", "reasoning": "b"}, "finish_reason": "stop"}]}'
+    server.plan = lambda asked: Answer(body=body)
+    built = chat.build(limits=Limits(max_output_tokens=1))
+    assert ["do not tell how many tokens" in text for text in notices(built)] == [True]
+
+
+def test_a_plan_tells_the_limits_that_its_requests_would_pass(chat: Space, server: ChatServer) -> None:
+    chat.build()
+    configure(chat, server, temperature=0.9)
+
+    def passed(**limits: int) -> list[tuple[str, float, float]]:
+        found = survey(Project(chat.root), jobs=2, limits=Limits(**limits)).limits_passed
+        return [(limit.name, limit.most, limit.amount) for limit in found]
+
+    assert passed(max_requests=10, max_output_tokens=70) == [
+        ("max_requests", 10, N),
+        ("max_output_tokens", 70, 7.0 * N),
+    ]
+    assert passed(max_requests=N, max_output_tokens=7 * N) == []
+    assert len(server.asked) == N
+
+
+def test_a_notebook_gets_a_limit_raised(chat: Space, server: ChatServer) -> None:
+    with pytest.raises(BuildError, match="max_requests stopped the build") as raised:
+        open_project(chat.root).build(limits=Limits(max_requests=2))
+    assert raised.value.exit_code == LIMIT
+    assert len(server.asked) == 2
 
 
 def notices(built: Built) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from buildsys.errors import BuildError
-from buildsys.model import Declared, Keeping, Prices, RuleName
+from buildsys.model import NO_LIMITS, Declared, Keeping, Limits, Prices, RuleName
+from buildsys.spec.project_tables import limited
 from buildsys.spec.rulefile import read_rules
 from buildsys.spec.sizes import bytes_of, size_text
 
@@ -45,6 +46,7 @@ def test_sizes_are_shown_with_the_digits_that_count(size: int, text: str) -> Non
 def test_a_project_without_tables_has_the_defaults() -> None:
     declared = read(rule(""))
     assert (declared.keeping, declared.prices, declared.pools) == (Keeping(), None, {})
+    assert declared.limits == NO_LIMITS
 
 
 def test_the_tables_may_stand_in_any_rule_file() -> None:
@@ -55,6 +57,49 @@ def test_the_tables_may_stand_in_any_rule_file() -> None:
     assert declared.keeping == Keeping(ephemeral_budget=2_000_000_000, keep_logs=3)
     assert declared.prices == Prices(gpu_hour=2, currency="EUR")
     assert declared.pools == {"disk": 2}
+
+
+def test_limits_may_stand_in_another_rule_file_than_the_prices_that_one_of_them_needs() -> None:
+    declared = read(rule(""), "[price]\noutput_token = 1e-6", "[limits]\nmax_requests = 0\nmax_cost = 2")
+    assert declared.limits == Limits(max_requests=0, max_cost=2.0)
+
+
+def test_limits_that_are_given_win_over_those_of_the_file_one_by_one() -> None:
+    declared = read(rule(""), "[price]\nrequest = 1\n[limits]\nmax_requests = 10\nmax_cost = 2")
+    assert limited(declared, Limits(max_requests=0)).limits == Limits(max_requests=0, max_cost=2.0)
+    assert limited(declared, Limits(max_cost=9.0, max_output_tokens=5)).limits == Limits(10, 9.0, 5)
+    assert limited(declared, NO_LIMITS) == declared
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (Limits(max_requests=-1), "--max-requests has to be at least 0, not -1"),
+        (Limits(max_cost=float("nan")), "--max-cost has to be at least 0, not nan"),
+        (Limits(max_cost=1.0), "--max-cost has no price to go by"),
+    ],
+)
+def test_limits_that_are_given_and_mean_nothing_are_refused(given: Limits, problem: str) -> None:
+    with pytest.raises(BuildError) as caught:
+        limited(read(rule("")), given)
+    assert caught.value.problem == problem
+
+
+@pytest.mark.parametrize("prices", ["", "[price]\ngpu_hour = 2\n"])
+def test_a_limit_of_cost_without_a_price_of_requests_is_refused_with_its_place(prices: str) -> None:
+    with pytest.raises(BuildError) as caught:
+        read(rule(""), f"{prices}[limits]\nmax_requests = 3\nmax_cost = 1.5\n")
+    error = caught.value
+    assert error.problem == "max_cost in [limits] has no price to go by"
+    assert str(error.place) == f"rules/1.toml:{5 if prices else 3}:1"
+    assert "max_cost = 1.5" in error.excerpt
+    assert "[price]" in error.hint
+
+
+def test_limits_in_two_rule_files_are_refused_with_both_places() -> None:
+    with pytest.raises(BuildError, match=r"two rule files have \[limits\]") as caught:
+        read(rule("") + "[limits]\nmax_requests = 3\n", "[limits]\nmax_output_tokens = 3\n")
+    assert [place for _, place in caught.value.facts] == ["rules/0.toml:6:2", "rules/1.toml:1:2"]
 
 
 def test_a_table_in_two_rule_files_is_refused_with_both_places() -> None:
@@ -78,8 +123,14 @@ def test_resources_are_numbers_memory_a_size_and_both_may_come_from_the_config()
         ("resources = { disk = 3 }\n[pools]\ndisk = 2", "[rule.a] takes 3 of disk, which has 2", "raise disk"),
         ('metrics = ["c"]', 'metrics.0 in [rule.a] is "c", which is no output', "valid here: a, b"),
         ('metrics = ["b"]', 'metrics.0 in [rule.a] is "b", which is no JSON file', ".json"),
-        ("[store]\nlink_above = '64'", 'store.link_above is "64", which is not a size', '"1GB"'),
-        ("[price]\nrequest = -1", "price.request has to be at least 0, not -1", ""),
+        ("[store]\nlink_above = '64'", 'link_above in [store] is "64", which is not a size', '"1GB"'),
+        ("[price]\nrequest = -1", "request in [price] has to be at least 0, not -1", ""),
+        ("[price]\nrequst = 1", 'unknown key "requst" in [price]', 'did you mean "request"?'),
+        ("[[limits]]\nmax_requests = 1", "limits has to be a table, not an array", ""),
+        ("[limits]\nmax_requests = -1", "max_requests in [limits] has to be at least 0, not -1", "max_requests = 1000"),
+        ("[limits]\nmax_requests = 1.5", "max_requests in [limits] has to be an integer, not a number", ""),
+        ("[limits]\nmax_cost = '5 EUR'", "max_cost in [limits] has to be a number, not a string", "max_cost = 25.0"),
+        ("[limits]\nmax_tokens = 5", 'unknown key "max_tokens" in [limits]', "max_output_tokens"),
     ],
 )
 def test_what_is_wrong_is_refused_with_what_to_write(text: str, problem: str, hint: str) -> None:

@@ -92,12 +92,12 @@ def test_every_key_of_the_file_has_an_example_that_can_be_read() -> None:
         reads(example)
 
 
-@pytest.mark.parametrize("table", ["store", "price"])
-def test_every_key_of_a_table_for_the_project_has_an_example_that_can_be_read(table: str) -> None:
-    reads(f"[{table}]\n" + "".join(examples(f"`[{table}]`")))
+@pytest.mark.parametrize(("table", "beside"), [("store", ""), ("price", ""), ("limits", "[price]\nrequest = 1\n")])
+def test_every_key_of_a_table_for_the_project_has_an_example_that_can_be_read(table: str, beside: str) -> None:
+    reads(f"{beside}[{table}]\n" + "".join(examples(f"`[{table}]`")))
 
 
-@pytest.mark.parametrize("name", ["RuleTable", "ServiceTable", "StoreTable", "PriceTable"])
+@pytest.mark.parametrize("name", ["RuleTable", "ServiceTable", "StoreTable", "PriceTable", "LimitsTable"])
 def test_the_schema_tells_every_key_with_meaning_and_example(name: str) -> None:
     table = json_schema()["$defs"][name]
     assert table["additionalProperties"] is False
