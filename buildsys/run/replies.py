@@ -140,10 +140,8 @@ class ReplyLog:
         """
         for one in self._segments:
             for found in segments.records(one.file):
-                if isinstance(found, Found) and found.is_answer:
-                    at = At(found.start, found.end - found.start, found.kind)
-                    if reply := one.reply(found.key, at):
-                        yield found.key.hex(), reply, self._find(found.key) == (one, at)
+                if isinstance(found, Found) and found.is_answer and (reply := one.reply(found.key, found.at)):
+                    yield found.key.hex(), reply, self._find(found.key) == (one, found.at)
 
     def put(self, key: str, reply: Reply) -> Future[None]:
         """Append an answer; the future resolves once it is on the disk, at most 50 ms later, and counts from then on.
@@ -245,7 +243,7 @@ class ReplyLog:
                 continue
             end = found.end
             if found.is_known:
-                one.add(found.key, At(found.start, found.end - found.start, found.kind))
+                one.add(found.key, found.at)
             elif not found.is_dictionary:
                 self.notices.append(f"a record in {one.name} is of a newer format; it is kept but not read")
         if is_last:
@@ -407,7 +405,7 @@ class ReplyLog:
         made = _Segment(path, os.open(path, os.O_RDWR | os.O_APPEND))
         for found in segments.records(made.file):
             if isinstance(found, Found) and found.is_known:
-                made.add(found.key, At(found.start, found.end - found.start, found.kind))
+                made.add(found.key, found.at)
         made.make_index()
         os.fsync(self._lock_file)
         with self._changed:

@@ -51,6 +51,14 @@ _MOST_SAMPLES: Final = 4000
 _MOST_SAMPLED_BYTES: Final = 8 * 1024 * 1024
 
 
+class At(NamedTuple):
+    """Where in its segment a record is."""
+
+    offset: int
+    length: int
+    kind: int
+
+
 class Found(NamedTuple):
     """An intact record, from byte `start` to before `end` of its segment."""
 
@@ -59,6 +67,10 @@ class Found(NamedTuple):
     version: int
     kind: int
     key: bytes
+
+    @property
+    def at(self) -> At:
+        return At(self.start, self.end - self.start, self.kind)
 
     @property
     def is_known(self) -> bool:
@@ -80,14 +92,6 @@ class Gap(NamedTuple):
 
     start: int
     end: int
-
-
-class At(NamedTuple):
-    """Where in its segment a record is."""
-
-    offset: int
-    length: int
-    kind: int
 
 
 def record_of(key: bytes, kind: int, payload: bytes, version: int = PLAIN) -> bytes:
@@ -183,9 +187,6 @@ class Index:
         if identity != _identity(segment):
             raise ValueError("of another segment")
 
-    def __len__(self) -> int:
-        return self._n
-
     def __iter__(self) -> Iterator[bytes]:
         return (self._map[at : at + _KEY_BYTES] for at in range(self._keys, self._places, _KEY_BYTES))
 
@@ -237,18 +238,16 @@ def _identity(file: int) -> list[int]:
 # ---------------------------------------------------------------- writing segments anew
 
 
-def rewrite(segment: Path, keep: Callable[[Found], bool]) -> bool:
-    """Leave records out; whether there were any. Damage and records of newer formats stay as they are.
+def rewrite(segment: Path, keep: Callable[[Found], bool]) -> None:
+    """Leave records out. Damage and records of newer formats stay as they are.
 
     After a kill the segment is as it was or as it should be. Raises OSError.
     """
     with segment.open("rb") as file:
         found = list(records(file.fileno()))
         kept = [one for one in found if isinstance(one, Gap) or not one.is_known or keep(one)]
-        if len(kept) == len(found):
-            return False
-        _replace(segment, (_bytes(file.fileno(), one) for one in kept))
-    return True
+        if len(kept) < len(found):
+            _replace(segment, (_bytes(file.fileno(), one) for one in kept))
 
 
 def pack(paths: Sequence[Path], files: Sequence[int], goes_on: Callable[[], bool]) -> bool:
