@@ -33,7 +33,7 @@ PROBES: Final = frozenset(("find_spec", "find_loader", "get_loader"))
 ABOUT: Final = frozenset(("version", "distribution", "metadata", "requires", "files", "get_distribution"))
 """What asks whether a module is there, and what asks about a distribution."""
 ELSEWHERE: Final = frozenset(("spec_from_file_location", "SourceFileLoader", "load_source", "run_path"))
-MODULES: Final = frozenset({("sys", "modules")})
+MODULES: Final = ("sys", "modules")
 PLACES: Final = frozenset(("path", "meta_path", "path_hooks"))
 IMPORTERS: Final = {"import_module", "__import__"}
 IMPORTING: Final = frozenset(

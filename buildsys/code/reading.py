@@ -242,7 +242,7 @@ class Reader:
             self._write_into(node.value)
         elif _last(node.value) == "environ":
             self._variable("getenv", None, [node.slice])
-        elif self._global(node.value) in known.MODULES and (_is_text(node.slice) or _last(node.slice) == "__name__"):
+        elif self._global(node.value) == known.MODULES and (_is_text(node.slice) or _last(node.slice) == "__name__"):
             self._module_by_name(node.slice)
             return
         self._open(node, ("value", "slice"))
@@ -365,7 +365,7 @@ class Reader:
             self.computed.add("path")
         if "modules" in of_sys:
             self.computed.add("namespace")
-        if not known.MODULES.isdisjoint((*self.reads, *self.stirs)):
+        if any(chain[:2] == known.MODULES for chain in (*self.reads, *self.stirs)):
             self.computed.add("modules")
 
     def _constant(self, node: ast.Constant) -> None:

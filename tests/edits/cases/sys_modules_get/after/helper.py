@@ -1,0 +1,3 @@
+import conf
+def g():
+    pass
