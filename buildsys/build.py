@@ -22,26 +22,19 @@ from buildsys.digest import Digest
 from buildsys.discover import Disclosure
 from buildsys.ephemeral import ASKED_FOR, Ephemeral
 from buildsys.errors import BuildError
-from buildsys.execute import Executed, moved_twice
-from buildsys.model import (
-    NO_LIMITS,
+from buildsys.events import (
     ActionFinished,
-    ActionId,
     ActionStarted,
     BuildFinished,
     BuildStarted,
-    Decision,
     Diagnosed,
     Event,
     LimitReached,
-    Limits,
-    Made,
     Notice,
-    Outcome,
-    RuleName,
     ShardsKnown,
-    shards_of,
 )
+from buildsys.execute import Executed, moved_twice
+from buildsys.model import NO_LIMITS, ActionId, Decision, Limits, Made, Outcome, RuleName, shards_of
 from buildsys.past import Past
 from buildsys.plan.turns import Turn
 from buildsys.preflight import preflight, refuse_unwanted, unknown_shard

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from buildsys.model import (
+from buildsys.events import (
     ActionFinished,
-    ActionId,
     BuildFinished,
     BuildStarted,
     CheckFinished,
@@ -22,11 +21,9 @@ from buildsys.model import (
     Event,
     LimitReached,
     Notice,
-    Outcome,
-    RuleName,
     ServiceReady,
-    natural_key,
 )
+from buildsys.model import ActionId, Outcome, RuleName, natural_key
 from buildsys.phrases import counted, duration, listed, money, up_to_date
 from buildsys.plan.limits import stopped
 from buildsys.tally import ORDER, RuleTally, Tally

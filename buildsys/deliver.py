@@ -19,9 +19,10 @@ from buildsys.assess import Assessment
 from buildsys.digest import NO_DIGEST, Digest
 from buildsys.ephemeral import Ephemeral
 from buildsys.errors import FAILED, BuildError
+from buildsys.events import CheckFinished, Event, Notice
 from buildsys.execute import Executed
 from buildsys.measured import measured
-from buildsys.model import ActionKey, CheckFinished, CheckVerdict, Event, Made, Notice, RuleName
+from buildsys.model import ActionKey, CheckVerdict, Made, RuleName
 from buildsys.plan.decide import NARROWED
 from buildsys.run.checks import Cancelled, Checks
 from buildsys.state import disk

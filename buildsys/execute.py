@@ -20,13 +20,14 @@ from buildsys.commands import command_values, fill_command
 from buildsys.digest import digest_of
 from buildsys.discover import NOTHING_FOUND, Discoverer, Discovery
 from buildsys.errors import FAILED, INTERRUPTED, BuildError, refused
+from buildsys.events import Event, LimitReached, Notice, RequestCounts, RequestsAnswered
 from buildsys.handover import Handover
 from buildsys.launch import Launcher
 from buildsys.measured import measured
-from buildsys.model import Event, LimitReached, Made, Notice, Observed, RequestsAnswered, Rule, Trace, Usage
+from buildsys.model import ActionId, Made, Observed, Rule, Trace, Usage
 from buildsys.plan.key import Given
 from buildsys.project import Project
-from buildsys.run.chat import Cancelled, ChatEngine
+from buildsys.run.chat import Cancelled, ChatEngine, Listener
 from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint
 from buildsys.run.process import last_lines
@@ -294,15 +295,11 @@ class Executor:
             traced.append(result.trace)
             return result.value  # type: ignore[return-value]
 
-        def progress(done: int, total: int, sent: int, output_tokens: int, input_tokens: int) -> None:
-            self._emit(RequestsAnswered(call.assessment.action, done, total, sent, output_tokens, input_tokens))
-            self._warn_of_unmeasured()
-
-        asked: list[Asked] = []
+        teller = _Teller(call.assessment.action, self._emit, self._warn_of_unmeasured)
         done = Executed()
         started = time.monotonic()
         try:
-            answered = self._engine().answer(records, build, endpoint, call.rule.samples, progress, asked.extend)
+            answered = self._engine().answer(records, build, endpoint, call.rule.samples, listener=teller)
         except _BadCall as bad:
             done = self._judged(call, bad.result)
         except (Cancelled, HeldBack):
@@ -312,9 +309,10 @@ class Executor:
         else:
             with open(call.paths[call.rule.outputs[0].name], "wb") as file:
                 file.writelines(row.line() + b"\n" for row in answered.rows)
+        asked = teller.requests
         n_sent, n_reused = sum(one.sent and one.status > 0 for one in asked), sum(not one.sent for one in asked)
         usage = Usage(time.monotonic() - started, requests_sent=n_sent, requests_reused=n_reused)
-        return replace(done, usage=usage, identity=endpoint.identity, requests=tuple(asked)), together(traced)
+        return replace(done, usage=usage, identity=endpoint.identity, requests=asked), together(traced)
 
     # ------------------------------------------------------------ what they need
 
@@ -403,6 +401,26 @@ class Executor:
         excerpt = result.traceback or last_lines(call.log, _LAST_LINES)
         error = BuildError(problem, excerpt=excerpt, facts=facts, hint=hint)
         return Executed(error=_failed(call.assessment, error), usage=usage)
+
+
+class _Teller(Listener):
+    """Tells of a chat action what the engine tells of its call. requests: all that were made, once that has ended."""
+
+    def __init__(self, action: ActionId, emit: Callable[[Event], None], also: Callable[[], None]) -> None:
+        self._action = action
+        self._emit = emit
+        self._also = also
+        self.requests: tuple[Asked, ...] = ()
+
+    def progress(self, counts: RequestCounts) -> None:
+        self._emit(RequestsAnswered(self._action, counts))
+        self._also()
+
+    def left_out(self, url: str, words: str) -> None:
+        self._emit(Notice("warning", f"{url} is asked no more: {words}"))
+
+    def ended(self, requests: tuple[Asked, ...]) -> None:
+        self.requests = requests
 
 
 class _BadCall(Exception):

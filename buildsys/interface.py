@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from buildsys.build import Options
 from buildsys.build import build as build_project
 from buildsys.errors import FAILED, LIMIT, BuildError
+from buildsys.events import ActionFinished, BuildFinished, Event, LimitReached
 from buildsys.explain import Explained, explain
-from buildsys.model import NO_LIMITS, ActionFinished, BuildFinished, Event, LimitReached, Limits
+from buildsys.model import NO_LIMITS, Limits
 from buildsys.plan.limits import stopped
 from buildsys.project import Project
 from buildsys.query import Link, lineage, table

@@ -15,8 +15,8 @@ from functools import partial
 from buildsys.assess import Served
 from buildsys.commands import command_values, fill_command
 from buildsys.errors import BuildError
+from buildsys.events import Event, ServiceReady
 from buildsys.handover import Handover
-from buildsys.model import Event, ServiceReady
 from buildsys.prepare import Preparer
 from buildsys.run.services import Services
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from buildsys.model import Event, Notice
+from buildsys.events import Event, Notice
 from buildsys.spec.graph import Graph
 from buildsys.state.manifest import Manifest
 from buildsys.state.recorder import Recorder

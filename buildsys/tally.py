@@ -11,20 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from buildsys.model import (
+from buildsys.events import (
     ActionFinished,
-    ActionId,
     ActionStarted,
     BuildStarted,
     CheckFinished,
     Event,
-    Outcome,
-    Prices,
+    RequestCounts,
     RequestsAnswered,
-    RuleName,
     ServiceReady,
     ShardsKnown,
 )
+from buildsys.model import ActionId, Outcome, Prices, RuleName
 from buildsys.phrases import counted, duration
 from buildsys.plan import price
 
@@ -50,7 +48,7 @@ class RuleTally:
     busy_s: float = 0.0
     most_running: int = 0
     checks: dict[str, list[bool]] = field(default_factory=dict)
-    asked: dict[ActionId, RequestsAnswered] = field(default_factory=dict)
+    asked: dict[ActionId, RequestCounts] = field(default_factory=dict)
     requests: Counter[str] = field(default_factory=Counter)
     summaries: dict[str, None] = field(default_factory=dict)
     told: bool = False
@@ -80,8 +78,8 @@ class RuleTally:
         """Events hold totals of their action; the rule's totals grow by what is new in them."""
         before = self.asked.get(event.action)
         for name in _REQUESTS:
-            self.requests[name] += getattr(event, name) - (getattr(before, name) if before else 0)
-        self.asked[event.action] = event
+            self.requests[name] += getattr(event.counts, name) - (getattr(before, name) if before else 0)
+        self.asked[event.action] = event.counts
 
     def finish(self, event: ActionFinished, now: float) -> None:
         began = self.running.pop(event.action, None)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from buildsys.assess import Assessor
 from buildsys.deliver import Delivery
 from buildsys.ephemeral import Ephemeral
+from buildsys.events import Event
 from buildsys.execute import Executor
 from buildsys.handover import Handover
 from buildsys.launch import Launcher
-from buildsys.model import Event
 from buildsys.plan.estimate import CHAT_SLOTS
 from buildsys.project import Project
 from buildsys.run import machine

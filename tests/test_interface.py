@@ -10,7 +10,7 @@ import pytest
 
 import buildsys
 from buildsys.errors import BuildError
-from buildsys.model import ActionFinished, Event
+from buildsys.events import ActionFinished, Event
 from buildsys.template import start
 
 

@@ -21,7 +21,7 @@ from buildsys.state.stamp import current
 from buildsys.terminal import Span, show, wants_colour, wants_region
 
 if TYPE_CHECKING:
-    from buildsys.model import Event
+    from buildsys.events import Event
 
 _CODES: Final = {"done": 0, "failed": FAILED, "limit": LIMIT, "interrupted": INTERRUPTED}
 
@@ -98,7 +98,8 @@ def _tell_nothing_to_do(
         show([[Span(up_to_date(n, seconds))]], sys.stderr)
         return
     from buildsys.cli.events import EventLines
-    from buildsys.model import BuildFinished, BuildStarted, RuleName, ShardsKnown
+    from buildsys.events import BuildFinished, BuildStarted, ShardsKnown
+    from buildsys.model import RuleName
 
     emit = EventLines()
     emit(BuildStarted(command_line, request.targets, tuple(map(RuleName, n_actions))))

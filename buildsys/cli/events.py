@@ -7,7 +7,7 @@ import threading
 import time
 
 from buildsys.cli.output import plain
-from buildsys.model import Event
+from buildsys.events import Event
 
 
 class EventLines:

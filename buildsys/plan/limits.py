@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from buildsys.errors import LIMIT, BuildError
-from buildsys.model import LimitReached, Limits, Prices
+from buildsys.events import LimitReached
+from buildsys.model import Limits, Prices
 from buildsys.phrases import counted, money
 from buildsys.plan import price
 

@@ -12,10 +12,12 @@ from typing import Any, Final, NoReturn
 
 from buildsys.digest import digest_of
 from buildsys.errors import BuildError, Place
-from buildsys.run.endpoint import MOST_LEVELS, chat_content, is_too_deep, mended, server_error, server_words
+from buildsys.run.endpoint import MOST_LEVELS, is_too_deep, mended, server_error, server_words
 from buildsys.run.replies import Reply, json_bytes, request_key
 
 Record = Mapping[str, Any]
+CAPS: Final = ("max_tokens", "max_completion_tokens")
+"""What a request may call the most tokens that an answer may have."""
 
 _MOST_TOKENS: Final = 2**53
 """Above this readers of JSON disagree on numbers: whoever says so has counted wrongly."""
@@ -105,6 +107,7 @@ class Ask:
     body: bytes
     identity: str
     sample: int
+    most_tokens: int | None
 
 
 class Conversation:
@@ -135,7 +138,9 @@ class Conversation:
             raise self._error_at_this_turn(*flaw)
         assert isinstance(body, dict)
         try:
-            ask = Ask(request_key(body, identity, self.sample), json_bytes(body), identity, self.sample)
+            ask = Ask(
+                request_key(body, identity, self.sample), json_bytes(body), identity, self.sample, most_tokens(body)
+            )
         except (TypeError, ValueError, RecursionError) as error:
             raise self._error_at_this_turn("a request is not JSON", str(error)) from error
         if ask.key in self._keys:
@@ -145,10 +150,12 @@ class Conversation:
         self._keys.append(ask.key)
         return ask
 
-    def take(self, reply: Reply, sent: bool) -> bool:
-        """Hear the reply to the last request; False where the conversation is over with it."""
-        content = chat_content(reply.body) or {}
-        self.asked.append(self._told(reply, content, sent))
+    def take(self, key: str, reply: Reply, content: dict[str, Any], sent: bool) -> bool:
+        """Hear the reply to the last request; False where the conversation is over with it.
+
+        key: that it is kept under. content: its decoded body, empty in a refusal.
+        """
+        self.asked.append(self._told(key, reply, content, sent))
         if reply.kind == "refusal":
             self._error = {"status": reply.status, **server_error(reply.body)}
             return False
@@ -181,13 +188,19 @@ class Conversation:
     def row(self) -> Row:
         return Row(self.record_id, self.record, self.sample, tuple(self._raw), self._error)
 
+    def row_with(self, last: Reply) -> Row:
+        """As if this reply had been heard, and were the last."""
+        error = {"status": last.status, **server_error(last.body)} if last.kind == "refusal" else None
+        replies = self._raw if error else [*self._raw, last.body]
+        return Row(self.record_id, self.record, self.sample, tuple(replies), error)
+
     def _error_at_this_turn(self, problem: str, hint: str) -> BuildError:
         return BuildError(problem, facts=[("record", self.record_id), ("turn", str(len(self._keys) + 1))], hint=hint)
 
-    def _told(self, reply: Reply, content: dict[str, Any], sent: bool) -> Asked:
+    def _told(self, key: str, reply: Reply, content: dict[str, Any], sent: bool) -> Asked:
         choice: dict[str, Any] = content["choices"][0] if content else {}
         return Asked(
-            key=self._keys[-1],
+            key=key,
             record_id=self.record_id,
             sample=self.sample,
             turn=len(self._keys) - 1,
@@ -203,6 +216,12 @@ class Conversation:
             output_tokens=tokens_of(content, "completion_tokens"),
             error=server_words(reply.body) if reply.kind == "refusal" else "",
         )
+
+
+def most_tokens(body: Mapping[str, Any]) -> int | None:
+    """How many tokens a request lets an answer have; None where it does not say."""
+    caps = [cap for name in CAPS if type(cap := body.get(name)) is int]
+    return min(caps) if caps else None
 
 
 def text_of(value: object) -> str:

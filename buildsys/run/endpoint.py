@@ -6,13 +6,14 @@ what was keyed is what was sent. openai is imported when the first server is rea
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import ipaddress
 import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -47,7 +48,8 @@ class Endpoint:
     """Where to ask, and who answers there. url: with or without `/v1`. identity: part of every key; url is not.
 
     key_name: the environment variable that the API key came from, for errors. gone: why nobody will ever answer there
-    again, asked after an attempt without an answer; None where there is hope.
+    again, asked after an attempt without an answer; None where there is hope. others: URLs of servers that answer just
+    so. in_flight: at most so many requests at each of them; 0 where that is for others to say.
     """
 
     url: str
@@ -55,9 +57,16 @@ class Endpoint:
     api_key: str | None = field(default=None, repr=False)
     key_name: str = ""
     gone: Callable[[], BuildError | None] = field(default=lambda: None, repr=False, compare=False)
+    others: tuple[str, ...] = ()
+    in_flight: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", _base_url(self.url))
+        object.__setattr__(self, "others", tuple(_base_url(url) for url in self.others))
+
+    def each(self) -> list[Endpoint]:
+        """Its servers, each once and alone."""
+        return [replace(self, url=url, others=()) for url in dict.fromkeys((self.url, *self.others))]
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class Heard:
 class Server:
     """A connection pool to one endpoint. Made anywhere, used and closed in one event loop."""
 
-    def __init__(self, endpoint: Endpoint, *, connections: int, connect_timeout_s: float, timeout_s: float) -> None:
+    def __init__(self, endpoint: Endpoint, *, connect_timeout_s: float) -> None:
         try:
             import aiohttp  # noqa: F401  (without it the client below raises an error of its own)
             import httpx2
@@ -96,8 +105,8 @@ class Server:
             api_key=endpoint.api_key or "none",
             max_retries=0,
             http_client=openai.DefaultAioHttpClient(
-                timeout=httpx2.Timeout(timeout_s, connect=connect_timeout_s),
-                limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+                timeout=httpx2.Timeout(None, connect=connect_timeout_s),
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
                 trust_env=not _is_local(endpoint.url),
                 # A redirect turns a POST into a GET, or leads where nobody meant to send prompts. Without it a plain
                 # address needs no certificates, whose loading is 55 ms of CPU.
@@ -109,8 +118,11 @@ class Server:
         if not endpoint.api_key:
             self._options["headers"] = {"Authorization": openai.Omit()}
 
-    async def ask(self, body: bytes) -> Heard:
-        """One attempt: POST these bytes. Raises nothing that the network or the server can cause."""
+    async def ask(self, body: bytes, timeout_s: float) -> Heard:
+        """One attempt: POST these bytes. Raises nothing that the network or the server can cause.
+
+        timeout_s: of the whole of it.
+        """
         import aiohttp
         import httpx2
         import openai
@@ -118,9 +130,12 @@ class Server:
         # The client tells no connection from a lost one (both are a "timeout"); only the error below it does.
         no_connection = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
         try:
-            response = await self._client.post(
-                "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options
-            )
+            async with asyncio.timeout(timeout_s):
+                response = await self._client.post(
+                    "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options
+                )
+        except TimeoutError:
+            return Heard("transient", 0, b"", f"no answer within {timeout_s:,.0f} s")
         except openai.APIStatusError as error:
             response = error.response
         except (openai.APIConnectionError, aiohttp.ClientError, httpx2.HTTPError) as error:

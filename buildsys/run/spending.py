@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from buildsys.model import NO_LIMITS, LimitReached, Limits, Prices
+from buildsys.events import LimitReached
+from buildsys.model import NO_LIMITS, Limits, Prices
 from buildsys.plan.limits import Amount, Limit, against
 from buildsys.run.conversation import tokens_of
 from buildsys.run.endpoint import Heard
@@ -31,6 +32,7 @@ class Spending:
         self._amount = Amount()
         self._n_replies = 0
         self._n_in_flight = 0
+        self._most_in_flight = 0
         self._n_kept = 0
         self._left: set[str] = set()
         self._stopped_by: Limit | None = None
@@ -47,25 +49,30 @@ class Spending:
         if self._stopped_by:
             raise HeldBack
 
-    def begin(self) -> bool:
+    def begin(self, most_tokens: int | None = None) -> bool:
         """Put one more request in flight; False where that has to wait for `settled`.
+
+        most_tokens: that its answer may have; None where it may have any number.
 
         Raises HeldBack where a limit is reached, or would be passed with nothing in flight; from then on always.
         """
         self.go_on()
         reached = next((limit for limit in self._against(self._amount) if limit.is_reached), None)
-        passed = reached or next((limit for limit in self._against(self._expected()) if limit.is_passed), None)
+        expected = self._expected(most_tokens or 0)
+        passed = reached or next((limit for limit in self._against(expected) if limit.is_passed), None)
         if reached or (passed and not self._n_in_flight):
             self._stopped_by = passed
             raise HeldBack
         if passed:
             return False
         self._n_in_flight += 1
+        self._most_in_flight += most_tokens or 0
         return True
 
-    def end(self, heard: Heard | None) -> None:
-        """One is no longer in flight. heard: None where nobody waited for the end of it."""
+    def end(self, heard: Heard | None, most_tokens: int | None = None) -> None:
+        """One is no longer in flight. heard: None where nobody waited for the end of it. most_tokens: as it began."""
         self._n_in_flight -= 1
+        self._most_in_flight -= most_tokens or 0
         if heard is None or heard.meaning not in _FREE:
             self._count(heard.content if heard else {})
             self._n_replies += heard is not None and heard.meaning == "reply"
@@ -112,8 +119,14 @@ class Spending:
     def _against(self, amount: Amount) -> Iterable[Limit]:
         return against(self._limits, self._prices, amount)
 
-    def _expected(self) -> Amount:
-        """What it comes to with one more, if all that are in flight are like those that were answered."""
+    def _expected(self, most_tokens: int) -> Amount:
+        """What it comes to with one more, if all that are in flight are like those that were answered.
+
+        Before any was, they give as many tokens as they may; but the first is sent to find out.
+        """
         n_more, done = self._n_in_flight + 1, self._amount
-        share = n_more / self._n_replies if self._n_replies else 0.0
+        if not self._n_replies:
+            most = self._most_in_flight + most_tokens if self._n_in_flight else 0
+            return Amount(done.requests + n_more, done.input_tokens, done.output_tokens + most)
+        share = n_more / self._n_replies
         return Amount(done.requests + n_more, done.input_tokens * (1 + share), done.output_tokens * (1 + share))

@@ -13,7 +13,8 @@ import pytest
 
 from buildsys.build import Options, build
 from buildsys.errors import BuildError
-from buildsys.model import NO_LIMITS, ActionFinished, Event, Limits, Outcome
+from buildsys.events import ActionFinished, Event
+from buildsys.model import NO_LIMITS, Limits, Outcome
 from buildsys.project import Project
 from buildsys.request import DEFAULT_PROFILE, Variation
 

@@ -12,7 +12,7 @@ import pytest
 
 from buildsys.build import Options, build
 from buildsys.errors import LOCKED, BuildError
-from buildsys.model import ActionStarted, Event
+from buildsys.events import ActionStarted, Event
 from buildsys.project import Project
 from buildsys.query import connect, sql
 from buildsys.survey import survey

@@ -10,8 +10,9 @@ import pytest
 
 from buildsys.collect import Collector, Keep
 from buildsys.errors import LIMIT, BuildError
+from buildsys.events import LimitReached, Notice
 from buildsys.interface import open as open_project
-from buildsys.model import LimitReached, Limits, Notice
+from buildsys.model import Limits
 from buildsys.plan.estimate import Estimate
 from buildsys.project import Project
 from buildsys.query import sql

@@ -12,8 +12,8 @@ from buildsys.code.slice import Slice
 from buildsys.commands import scripts_of
 from buildsys.digest import Digest
 from buildsys.errors import Place
+from buildsys.events import ActionStarted, Event
 from buildsys.freezing import freeze
-from buildsys.model import ActionStarted, Event
 from buildsys.state.looks import Looks
 from tests.behaviour.conftest import Space
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from buildsys.model import Notice
+from buildsys.events import Notice
 from tests.behaviour.conftest import Built, Space
 
 pytestmark = pytest.mark.timeout(120)

@@ -14,8 +14,9 @@ from buildsys import proofreader
 from buildsys.cli.check import check_lines
 from buildsys.diagnostics import check
 from buildsys.doctor import examine
+from buildsys.events import ActionFinished, ActionStarted, Diagnosed
 from buildsys.explain import explain
-from buildsys.model import ActionFinished, ActionStarted, Diagnosed, Diagnostic
+from buildsys.model import Diagnostic
 from buildsys.prepare import Preparer
 from buildsys.project import Project
 from buildsys.run import diagnose

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from buildsys.cli.lineage import lineage_lines
-from buildsys.model import Notice
+from buildsys.events import Notice
 from buildsys.project import Project
 from buildsys.query import lineage
 from buildsys.state.manifest import Manifest

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from buildsys.model import ActionStarted, Event
+from buildsys.events import ActionStarted, Event
 from buildsys.query import sql
 from buildsys.request import Request, Variation
 from buildsys.state import stamp

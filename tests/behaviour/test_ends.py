@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from buildsys.model import ActionFinished, ActionStarted, Event
+from buildsys.events import ActionFinished, ActionStarted, Event
 from tests.behaviour.conftest import Space
 
 pytestmark = pytest.mark.timeout(60)

@@ -9,7 +9,7 @@ import pytest
 
 from buildsys.collect import Collector, Keep
 from buildsys.errors import LIMIT
-from buildsys.model import ActionFinished, ActionStarted
+from buildsys.events import ActionFinished, ActionStarted
 from buildsys.project import Project
 from buildsys.request import Variation
 from buildsys.survey import survey

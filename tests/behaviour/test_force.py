@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from buildsys.model import ActionStarted
+from buildsys.events import ActionStarted
 from tests.behaviour.conftest import Space
 
 DICE = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from buildsys.model import ActionFinished, ActionStarted, Event, Notice
+from buildsys.events import ActionFinished, ActionStarted, Event, Notice
 from tests.behaviour.conftest import Space
 
 RULES = """

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from buildsys.errors import USAGE
-from buildsys.model import ActionStarted
+from buildsys.events import ActionStarted
 from buildsys.request import Request, Variation
 from buildsys.state import interpreters, stamp
 from buildsys.state.inventory import distributions

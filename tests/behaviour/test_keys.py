@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from buildsys.model import ActionStarted, Event, ServiceReady
+from buildsys.events import ActionStarted, Event, ServiceReady
 from buildsys.project import Project
 from buildsys.survey import survey
 from tests.behaviour.conftest import Space

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from buildsys.model import Notice
+from buildsys.events import Notice
 from buildsys.query import sql
 
 RULES = """

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import buildsys
-from buildsys.model import ActionFinished, Event
+from buildsys.events import ActionFinished, Event
 from buildsys.project import STATE, Project
 from buildsys.request import Request, Variation
 from buildsys.state.stamp import current

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from buildsys.model import Notice
+from buildsys.events import Notice
 
 RULES = """
 [rule.a]

@@ -10,9 +10,21 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from buildsys.errors import BuildError
-from buildsys.run.chat import Cancelled, Endpoint
+from buildsys.events import RequestCounts
+from buildsys.run.chat import Cancelled, Endpoint, Listener
 from tests.chat.asking import one_turn, records, request
 from tests.chat.server import GOOD, Answer, ChatServer, completion, error_body
+
+
+class Told(Listener):
+    """Keeps what it is told of progress, and in which threads."""
+
+    def __init__(self):
+        self.counts, self.threads = [], []
+
+    def progress(self, counts):
+        self.counts.append(counts)
+        self.threads.append(threading.current_thread())
 
 
 def lines(answered):
@@ -144,11 +156,7 @@ def test_threads_share_one_budget_and_one_log(engine):
     shared = engine(in_flight=5)
     with ChatServer(lambda asked: Answer(delay_s=0.01)) as server, ThreadPoolExecutor(3) as threads:
         shards = [records(*range(start, start + 60)) for start in (0, 20, 40)]
-        # A key of its own gives each call its own pool of connections, so nothing but the budget holds them together.
-        calls = [
-            threads.submit(shared.answer, shard, one_turn, Endpoint(server.url, "m", api_key=f"key {n}"))
-            for n, shard in enumerate(shards)
-        ]
+        calls = [threads.submit(shared.answer, shard, one_turn, Endpoint(server.url, "m")) for shard in shards]
         answered = [call.result() for call in calls]
     assert sorted(server.prompts) == sorted(f"q{n}" for n in range(100))
     assert server.max_in_flight == 5
@@ -166,17 +174,15 @@ def test_a_conversation_goes_on_until_the_script_has_enough(engine):
             bodies.append(body if len(replies) < (2 if record["id"] == "r1" else 1) else None)
         return bodies
 
-    progress = []
+    listener = Told()
     with ChatServer() as server:
-        answered = engine().answer(
-            records(1, 2), two_turns, Endpoint(server.url, "m"), on_progress=lambda *counts: progress.append(counts)
-        )
+        answered = engine().answer(records(1, 2), two_turns, Endpoint(server.url, "m"), listener=listener)
         again = engine().answer(records(1, 2), two_turns, Endpoint(server.url, "m"))
     assert server.prompts == ["q1", "q2", "answer to q1, really?"]
     assert [len(row.replies) for row in answered.rows] == [2, 1]
     assert [(asked.record_id, asked.turn) for asked in answered.requests] == [("r1", 0), ("r1", 1), ("r2", 0)]
-    assert progress[0] == (0, 2, 0, 0, 0)
-    assert progress[-1] == (3, 3, 3, 21, 9)
+    assert listener.counts[0] == RequestCounts(total=2)
+    assert listener.counts[-1] == RequestCounts(3, 3, 3, 21, 9)
     assert lines(again) == lines(answered)
 
 
@@ -213,18 +219,20 @@ def test_a_script_that_never_has_enough_is_told_so(engine):
 
 
 def test_progress_is_told_in_the_callers_thread(engine):
-    told = []
+    listener = Told()
     with ChatServer(lambda asked: Answer(delay_s=0.3)) as server:
         engine(in_flight=2).answer(
             records(1, 2, 3, 4),
             one_turn,
             Endpoint(server.url, "m"),
-            on_progress=lambda *counts: told.append((threading.current_thread(), counts)),
+            listener=listener,
         )
     assert {thread for thread, _ in told} == {threading.current_thread()}
-    counts = [count for _, count in told]
+    told = list(zip(listener.threads, listener.counts, strict=True))
+    counts = [(c.done, c.total, c.sent, c.output_tokens, c.input_tokens) for _, c in told]
     assert counts == sorted(counts)
     assert {(0, 4, 0, 0, 0), (2, 4, 2, 14, 6), (4, 4, 4, 28, 12)} <= set(counts)
+    assert {c.in_flight for _, c in told} == {0, 2}
 
 
 def test_cancel_ends_what_runs_and_keeps_what_came(engine):

@@ -298,7 +298,7 @@ def test_a_slow_answer_is_not_lost_to_a_timeout_of_the_client(engine):
 
 def test_an_answer_that_takes_too_long_is_asked_again(engine):
     with ChatServer(lambda asked: GOOD if asked.tries else Answer(delay_s=30)) as server:
-        answered = engine(patience=replace(SHORT, timeout_s=0.5)).answer(
+        answered = engine(patience=replace(SHORT, shortest_s=0.5, longest_s=0.5)).answer(
             records(1), one_turn, Endpoint(server.url, "m")
         )
     assert answered.n_sent == 1

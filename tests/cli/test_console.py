@@ -9,25 +9,20 @@ import pytest
 
 from buildsys.console import Console
 from buildsys.digest import Digest
-from buildsys.model import (
+from buildsys.events import (
     ActionFinished,
-    ActionId,
     ActionStarted,
     BuildFinished,
     BuildStarted,
     CheckFinished,
-    CheckVerdict,
     Event,
     Notice,
-    Outcome,
-    Prices,
+    RequestCounts,
     RequestsAnswered,
-    RuleName,
     ServiceReady,
-    Shard,
     ShardsKnown,
-    Usage,
 )
+from buildsys.model import ActionId, CheckVerdict, Outcome, Prices, RuleName, Shard, Usage
 
 TRACEBACK = """error: KeyError: 'reasoning'
     Traceback (most recent call last):
@@ -120,8 +115,11 @@ def test_the_last_line_counts_outcomes_and_names_the_run(told):
 def test_requests_are_told_with_their_tokens_and_what_was_answered_before(told):
     told(*begin(("replies", 2)))
     for name in ("replies[0]", "replies[1]"):
-        told(ActionStarted(action_of(name), ""), RequestsAnswered(action_of(name), 100, 256, 80, 4000))
-        told(RequestsAnswered(action_of(name), 256, 256, 200, 8192), ActionFinished(action_of(name), "ran", ""))
+        told(ActionStarted(action_of(name), ""), RequestsAnswered(action_of(name), RequestCounts(100, 256, 80, 4000)))
+        told(
+            RequestsAnswered(action_of(name), RequestCounts(256, 256, 200, 8192)),
+            ActionFinished(action_of(name), "ran", ""),
+        )
     assert told.lines[-1].endswith("400 requests, 112 answered before, 16,384 tokens")
 
 
@@ -257,10 +255,10 @@ def test_without_colour_there_is_no_escape_and_with_it_there_is():
 
 def test_progress_without_a_terminal_says_how_far_each_rule_is_and_what_is_left(told):
     told(*begin(("replies", 1), ("tokens", 4)))
-    told(ActionStarted(action_of("replies"), ""), RequestsAnswered(action_of("replies"), 0, 100, 0, 0))
+    told(ActionStarted(action_of("replies"), ""), RequestsAnswered(action_of("replies"), RequestCounts(0, 100, 0, 0)))
     told.act("tokens[0]", takes_s=5)
     told(ActionStarted(action_of("tokens[1]"), ""))
-    told(RequestsAnswered(action_of("replies"), 50, 100, 50, 0))
+    told(RequestsAnswered(action_of("replies"), RequestCounts(50, 100, 50, 0)))
     told.console.refresh()
     assert told.lines == ["  5.0 s: replies, 50 of 100 requests, 10/s, 5.0 s left · tokens 1/4, 15 s left"]
 
@@ -293,7 +291,7 @@ def test_money_is_told_where_prices_are_declared(told):
     action = action_of("replies")
     told(BuildStarted("buildsys build", (), (action.rule,), prices, {action.rule: 2}), ShardsKnown(action.rule, 1))
     told(ServiceReady("verifier", "http://127.0.0.1:1", 0.0), ActionStarted(action, ""))
-    told(RequestsAnswered(action, 3, 4, 3, 0))
+    told(RequestsAnswered(action, RequestCounts(3, 4, 3, 0)))
     told.now = 10.0
     told.console.refresh()
     assert told.lines[-1].endswith(" · 2.80 EUR so far")

@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from buildsys.console import Console
-from buildsys.model import ActionFinished, ActionStarted, BuildFinished, Event, RequestsAnswered
+from buildsys.events import ActionFinished, ActionStarted, BuildFinished, Event, RequestCounts, RequestsAnswered
 from tests.cli.screen import seen
 from tests.cli.test_console import action_of, begin
 
@@ -80,7 +80,10 @@ def test_it_shows_what_runs_how_far_it_is_and_what_is_left(terminal):
 
 def test_requests_fill_the_bar_before_any_action_is_done(terminal):
     terminal(*begin(("replies", 2)))
-    terminal(ActionStarted(action_of("replies[0]"), ""), RequestsAnswered(action_of("replies[0]"), 50, 100, 50, 9))
+    terminal(
+        ActionStarted(action_of("replies[0]"), ""),
+        RequestsAnswered(action_of("replies[0]"), RequestCounts(50, 100, 50, 9)),
+    )
     line, _ = refresh_at(terminal, 5)
     assert (
         line

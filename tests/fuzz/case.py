@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from buildsys.build import Options, build
 from buildsys.digest import digest_bytes
 from buildsys.errors import BuildError
-from buildsys.model import ActionFinished, ActionStarted, Event
+from buildsys.events import ActionFinished, ActionStarted, Event
 from buildsys.project import Project
 from buildsys.request import Request, Variation
 from buildsys.state.stamp import current

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from buildsys.build import Options, build
-from buildsys.model import ActionFinished, Event, RequestsAnswered
+from buildsys.events import ActionFinished, Event, RequestsAnswered
 from buildsys.project import Project
 from buildsys.query import sql
 from buildsys.request import AS_WRITTEN, Variation

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from buildsys.errors import LIMIT
-from buildsys.model import LimitReached, Limits, Prices
+from buildsys.events import LimitReached
+from buildsys.model import Limits, Prices
 from buildsys.plan.limits import Amount, against, stopped
 
 REACHED = LimitReached("max_requests", 10, 10, 70, None, "", kept=10, left=22)
