@@ -247,6 +247,10 @@ class Assessor:
             if stale.intersection(service.name for service in self.graph.services_of(self.graph.rules[other])):
                 del self._prepared[other]
 
+    def is_settled(self, source: FromRule) -> bool:
+        """Whether what makes an input that is no fold is done."""
+        return self.graph.maker(source) in self._made
+
     def bind(self, source: Source) -> Bound:
         """One input as it is now. Raises BuildError where it is missing."""
         if isinstance(source, FromFile):

@@ -16,6 +16,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
 from buildsys.assess import Assessment, Assessor
+from buildsys.canary import Follower
 from buildsys.deliver import Delivered, alias_rows
 from buildsys.diagnostics import Diagnosis
 from buildsys.digest import Digest
@@ -320,24 +321,26 @@ class Build:
         for turn in turns:
             workshop = self._open_workshop()
             self._n_busy += 1
-            pool = workshop.chat_pool if turn.who.prepared.rule.kind == "chat" else workshop.pool
-            pool.submit(self._execute, workshop, turn)
+            rule = turn.who.prepared.rule
+            pool = workshop.chat_pool if rule.kind == "chat" else workshop.pool
+            pool.submit(self._execute, workshop, turn, workshop.executor.expect(turn.who))
 
     def _may_run(self, rule: RuleName) -> bool:
         """Not all of its actions are known to be up to date."""
         actions = self._frontier.actions(rule)
         return not actions or any(one not in self._outcomes and one not in self._available for one in actions)
 
-    def _execute(self, workshop: Workshop, turn: Turn[Assessment]) -> None:
+    def _execute(self, workshop: Workshop, turn: Turn[Assessment], following: Sequence[Follower]) -> None:
         """In a thread of a pool."""
         assessment = turn.who
         try:
             if self._stopping:
+                workshop.executor.leave(assessment)
                 executed = Executed(cancelled=True)
             else:
                 self._emit(ActionStarted(assessment.action, assessment.decision.reason))
                 again = assessment.action in self._again
-                executed = workshop.executor.execute(assessment, again=again, devices=turn.devices)
+                executed = workshop.executor.execute(assessment, again, turn.devices, following)
         except BaseException as error:
             self._fail(error)
             return

@@ -14,21 +14,24 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from buildsys.assess import Assessment, Assessor, Bound
+from buildsys.canary import MOST_ROWS, Canary, Follower, followers
 from buildsys.commands import command_values, fill_command
-from buildsys.digest import digest_of
+from buildsys.digest import NO_DIGEST, digest_of
 from buildsys.discover import NOTHING_FOUND, Discoverer, Discovery
 from buildsys.errors import FAILED, INTERRUPTED, BuildError, refused
 from buildsys.events import Event, LimitReached, Notice, RequestCounts, RequestsAnswered
 from buildsys.handover import Handover
 from buildsys.launch import Launcher
 from buildsys.measured import measured
-from buildsys.model import ActionId, Made, Observed, Rule, Trace, Usage
+from buildsys.model import ActionId, ActionKey, Decision, Made, Observed, Rule, RuleName, Trace, Usage
 from buildsys.plan.key import Given
 from buildsys.project import Project
 from buildsys.run.chat import Cancelled, ChatEngine, Listener
-from buildsys.run.conversation import Asked, Record, read_records
+from buildsys.run.checks import Checks
+from buildsys.run.conversation import Asked, Record, Row, read_records
 from buildsys.run.endpoint import Endpoint
 from buildsys.run.process import last_lines
 from buildsys.run.replies import ReplyLog
@@ -84,7 +87,7 @@ class Call:
     """One attempt at an action. devices: its GPUs. paths: output name -> where it is written. urls: of its services.
 
     scratch: the folder that outlives it, where its rule has one. sandbox: what it may read and write, where that is
-    limited.
+    limited. followers: what its canary tries.
     """
 
     assessment: Assessment
@@ -95,6 +98,7 @@ class Call:
     log: Path
     scratch: Path | None = None
     sandbox: Sandbox | None = None
+    followers: tuple[Follower, ...] = ()
 
     @property
     def rule(self) -> Rule:
@@ -139,12 +143,20 @@ class Executor:
         self._discoverer = Discoverer(assessor.graph, project.looks, assessor.answers)
         self._chat_engine: tuple[ChatEngine, ReplyLog] | None = None
         self._is_warned = False
+        self._checks = Checks()
+        self._canaries: dict[RuleName, Canary] = {}
 
-    def execute(self, assessment: Assessment, again: bool = False, devices: tuple[str, ...] = ()) -> Executed:
+    def execute(
+        self,
+        assessment: Assessment,
+        again: bool = False,
+        devices: tuple[str, ...] = (),
+        following: Sequence[Follower] = (),
+    ) -> Executed:
         """Run one action to its end. What the action does wrong is in the result, never raised.
 
         again: an input moved while it ran before, so what a worker may have kept of it is not to be trusted.
-        devices: its GPUs.
+        devices: its GPUs. following: as `expect` gave it.
         """
         action, rule = assessment.action, assessment.prepared.rule
         log = self._log_folder / rule.name / f"{action.shard or rule.name}.log"
@@ -153,7 +165,7 @@ class Executor:
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
             log.touch()
-            done = self._carried_out(assessment, again, devices, staging, log)
+            done = self._carried_out(assessment, again, devices, following, staging, log)
         except Damaged:
             lost = BuildError("the store lost an input of it", hint="build again: what made it will run")
             done = Executed(error=_failed(assessment, lost))
@@ -166,7 +178,25 @@ class Executor:
             if told is None:
                 raise
             done = Executed(error=_failed(assessment, told))
+        finally:
+            self.leave(assessment)
         return replace(done, started=started, log=log.relative_to(self._root).as_posix())
+
+    def expect(self, assessment: Assessment) -> Sequence[Follower]:
+        """Say that an action is about to run, in the order in which they are to begin; gives what its canary tries.
+
+        `execute` or `leave` has to follow. Not for several threads at once, unlike all else.
+        """
+        rule = assessment.prepared.rule
+        if not rule.asking.canary:
+            return ()
+        self._canary(rule).expect(assessment.action)
+        return followers(self._assessor, assessment.action)
+
+    def leave(self, assessment: Assessment) -> None:
+        """That it was to run is over."""
+        if assessment.prepared.rule.asking.canary:
+            self._canary(assessment.prepared.rule).leave(assessment.action)
 
     def limit_reached(self) -> LimitReached | None:
         """The limit that held requests back, None where none did. To be asked when nothing runs."""
@@ -178,6 +208,7 @@ class Executor:
             self._cancelled = True
         if self._chat_engine:
             self._chat_engine[0].cancel()
+        self._checks.cancel()
 
     def close(self) -> None:
         if self._chat_engine:
@@ -189,7 +220,13 @@ class Executor:
                 self._emit(Notice("warning", notice))
 
     def _carried_out(
-        self, assessment: Assessment, again: bool, devices: tuple[str, ...], staging: Path, log: Path
+        self,
+        assessment: Assessment,
+        again: bool,
+        devices: tuple[str, ...],
+        following: Sequence[Follower],
+        staging: Path,
+        log: Path,
     ) -> Executed:
         rule = assessment.prepared.rule
         urls = {served.service.name: self._launcher.launch(served) for served in assessment.services}
@@ -203,7 +240,7 @@ class Executor:
         scratch = self._scratch.open(assessment.key, self._note(assessment, inputs)) if rule.scratch else None
         limits = (self._root, assessment.prepared, inputs, self._handover, staging, scratch)
         sandbox = sandbox_of(*limits) if rule.sandbox else None
-        done, traced = call(Call(assessment, again, devices, paths, urls, log, scratch, sandbox))
+        done, traced = call(Call(assessment, again, devices, paths, urls, log, scratch, sandbox, tuple(following)))
         if sandbox:
             shutil.rmtree(sandbox.temporary, ignore_errors=True)
         moved = self._moved(seen)
@@ -257,17 +294,23 @@ class Executor:
     # ------------------------------------------------------------ the three kinds of rules
 
     def _run(self, call: Call) -> tuple[Executed, Traced | None]:
+        result = self._called(call)
+        return self._judged(call, result), result.trace
+
+    def _called(self, call: Call) -> JobResult:
         arguments: dict[str, object] = {bound.name: self._handover.argument(bound) for bound in call.assessment.inputs}
         arguments |= {name: self._relative(path) for name, path in call.paths.items()}
         if call.rule.services:
             arguments["services"] = {name: call.urls[name] for name in call.rule.services}
         if call.scratch:
             arguments["scratch"] = self._relative(call.scratch)
-        result = self._workers.call(self._job(call, arguments))
-        return self._judged(call, result), result.trace
+        return self._workers.call(self._job(call, arguments))
 
     def _shell(self, call: Call) -> tuple[Executed, Traced | None]:
         """What programs read is not traced: it is for the rule to declare."""
+        return self._judged(call, self._commanded(call)), None
+
+    def _commanded(self, call: Call) -> JobResult:
         prepared = call.assessment.prepared
         values: dict[str, str | Sequence[str]] = {"python": prepared.python}
         values |= {f"inputs.{bound.name}": self._handover.words(bound) for bound in call.assessment.inputs}
@@ -279,8 +322,7 @@ class Executor:
         code, homes = prepared.code, prepared.homes
         command = fill_command(call.rule.command, values, code, partial(self._handover.freeze, homes=homes))
         env = self._handover.environment(code, homes, prepared.env)
-        done = self._workers.shell(command, env, self._root, call.log, call.share, call.sandbox)
-        return self._judged(call, done), None
+        return self._workers.shell(command, env, self._root, call.log, call.share, call.sandbox)
 
     def _chat(self, call: Call) -> tuple[Executed, Traced | None]:
         job = self._job(call, {})
@@ -295,11 +337,21 @@ class Executor:
             traced.append(result.trace)
             return result.value  # type: ignore[return-value]
 
-        teller = _Teller(call.assessment.action, self._emit, self._warn_of_unmeasured)
+        canary = self._canary(call.rule) if call.rule.asking.canary else None
+        teller = _Teller(call.assessment.action, self._emit, self._warn_of_unmeasured, canary, call.followers)
         done = Executed()
         started = time.monotonic()
         try:
-            answered = self._engine().answer(records, build, endpoint, call.rule.samples, listener=teller)
+            answered = self._engine().answer(
+                records,
+                build,
+                endpoint,
+                call.rule.samples,
+                first=call.rule.asking.canary,
+                reuse_shorter=call.rule.asking.reuse_shorter,
+                listener=teller,
+                brake=canary.brake if canary else None,
+            )
         except _BadCall as bad:
             done = self._judged(call, bad.result)
         except (Cancelled, HeldBack):
@@ -358,11 +410,12 @@ class Executor:
         prepared, rule = call.assessment.prepared, call.rule
         variable = dict(rule.secrets).get("api_key", "")
         api_key = prepared.env.get(variable)
+        how: Any = {"in_flight": rule.asking.in_flight, "stream": rule.asking.stream}
         if rule.endpoint.startswith("service:"):
             name = rule.endpoint.removeprefix("service:")
             url, identity = call.urls[name], f"service:{prepared.service_keys[name]}"
-            return Endpoint(url, identity, api_key, variable, gone=lambda: self._launcher.gone(url))
-        return Endpoint(rule.endpoint, rule.identity, api_key, variable)
+            return Endpoint(url, identity, api_key, variable, gone=lambda: self._launcher.gone(url), **how)
+        return Endpoint(rule.endpoint, rule.identity, api_key, variable, others=rule.asking.others, **how)
 
     def _engine(self) -> ChatEngine:
         """One engine and one log of replies for all shards, opened when the first request is to be made."""
@@ -376,6 +429,36 @@ class Executor:
                 spending = Spending(self._assessor.graph.limits, self._assessor.graph.prices)
                 self._chat_engine = ChatEngine(replies, spending=spending), replies
             return self._chat_engine[0]
+
+    def _canary(self, rule: Rule) -> Canary:
+        """One for all actions of a rule."""
+        with self._lock:
+            if rule.name not in self._canaries:
+                folder = self._project.state / "staging" / f"{self._run_id}-{rule.name}"
+                profile = self._assessor.graph.profile
+                tell = partial(Notice, "info")
+                self._canaries[rule.name] = Canary(
+                    rule, profile, folder, self._root, self._checks, self._try, lambda text: self._emit(tell(text))
+                )
+            return self._canaries[rule.name]
+
+    def _try(self, one: Follower, inputs: Sequence[Bound], paths: Mapping[str, Path]) -> BuildError | None:
+        """Carry out what a canary tries; nothing of it is kept."""
+        log = self._log_folder / one.rule.name / "canary.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        staging = next(iter(paths.values())).parent.parent
+        sandbox = (
+            sandbox_of(self._root, one.prepared, inputs, self._handover, staging, None) if one.rule.sandbox else None
+        )
+        key = ActionKey(NO_DIGEST)
+        why = Decision("run", "canary")
+        assessment = Assessment(one.action, one.prepared, key, NO_DIGEST, tuple(inputs), (), None, why)
+        call = Call(assessment, False, (), paths, {}, log, sandbox=sandbox)
+        result = self._called(call) if one.rule.kind == "run" else self._commanded(call)
+        if result.exit == CANCELLED:
+            raise Cancelled
+        return None if result.ok else self._wrong(call, result)
 
     def _warn_of_unmeasured(self) -> None:
         """A limit that goes by tokens is blind where replies don't tell them: said once."""
@@ -392,6 +475,9 @@ class Executor:
             return Executed(usage=usage, summary="" if call.assessment.action.shard else _last_words(call.log))
         if result.exit == CANCELLED:
             return Executed(cancelled=True, usage=usage)
+        return Executed(error=_failed(call.assessment, self._wrong(call, result)), usage=usage)
+
+    def _wrong(self, call: Call, result: JobResult) -> BuildError:
         problem = result.error or f"it ended with {result.exit}"
         hint = _MISSING if problem.startswith("ModuleNotFoundError") else ""
         facts = [("log", self._relative(call.log).as_posix())]
@@ -399,22 +485,57 @@ class Executor:
             facts.insert(0, ("error", problem))
             problem, hint = refusal(self._root, self._assessor.graph, call.rule, result.refused)
         excerpt = result.traceback or last_lines(call.log, _LAST_LINES)
-        error = BuildError(problem, excerpt=excerpt, facts=facts, hint=hint)
-        return Executed(error=_failed(call.assessment, error), usage=usage)
+        return BuildError(problem, excerpt=excerpt, facts=facts, hint=hint)
 
 
 class _Teller(Listener):
-    """Tells of a chat action what the engine tells of its call. requests: all that were made, once that has ended."""
+    """Tells of a chat action what the engine tells of its call, and has its canary look at what comes.
 
-    def __init__(self, action: ActionId, emit: Callable[[Event], None], also: Callable[[], None]) -> None:
+    requests: all that were made, once that has ended.
+    """
+
+    def __init__(
+        self,
+        action: ActionId,
+        emit: Callable[[Event], None],
+        also: Callable[[], None],
+        canary: Canary | None,
+        following: Sequence[Follower],
+    ) -> None:
         self._action = action
         self._emit = emit
         self._also = also
+        self._canary = canary
+        self._following = following
+        self._n_seen = self._n_new = 0
         self.requests: tuple[Asked, ...] = ()
+
+    def before_first(self) -> None:
+        if self._canary:
+            self._canary.begin(self._action)
+
+    def after_first(self, rows: Sequence[Row]) -> None:
+        if self._canary and self._canary.begin(self._action):
+            self._canary.judge(self._action, self._following, rows)
+
+    def before_rest(self, rows: Callable[[int], Sequence[Row]]) -> None:
+        if self._canary:
+            self._canary.resume(self._action, self._following, rows(MOST_ROWS))
 
     def progress(self, counts: RequestCounts) -> None:
         self._emit(RequestsAnswered(self._action, counts))
         self._also()
+        self._n_new += counts.sent - self._n_seen
+        self._n_seen = counts.sent
+
+    def look(self, rows: Callable[[int], Sequence[Row]]) -> None:
+        n_new, self._n_new = self._n_new, 0
+        if self._canary and self._canary.note(n_new):
+            self._canary.look_again(self._action, self._following, rows(MOST_ROWS))
+            if self._canary.brake.error:
+                self._emit(
+                    Notice("warning", f"{self._action.rule}: {self._canary.brake.error.problem}: no more is sent")
+                )
 
     def left_out(self, url: str, words: str) -> None:
         self._emit(Notice("warning", f"{url} is asked no more: {words}"))

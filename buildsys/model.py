@@ -119,6 +119,21 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Asking:
+    """How a `chat` rule asks; nothing of it is in a key.
+
+    others: URLs of servers that answer just as its endpoint does. in_flight: requests at a time at each. canary:
+    records that are asked and checked before all others. stream, reuse_shorter: see `docs/rules.md`.
+    """
+
+    others: tuple[str, ...] = ()
+    in_flight: int = 256
+    canary: int = 0
+    stream: bool = False
+    reuse_shorter: bool = False
+
+
+@dataclass(frozen=True)
 class Rule:
     """A declared way to make outputs from inputs. Params and settings hold values, already read from the config.
 
@@ -148,6 +163,7 @@ class Rule:
     endpoint: str = ""
     identity: str = ""
     samples: int = 1
+    asking: Asking = Asking()
     default: bool = True
     python: str = ""
     resources: tuple[tuple[str, int], ...] = ()

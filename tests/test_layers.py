@@ -29,6 +29,7 @@ LAYERS = [
     {"diagnostics", "shared", "workload", "ephemeral", "discover"},
     {"handover"},
     {"launch", "sandbox"},
+    {"canary"},
     {"survey", "doctor", "collect", "execute", "starts", "supply", "tidy"},
     {"deliver", "explain", "ledger", "query", "serving"},
     {"workshop"},

@@ -40,12 +40,22 @@ class Brake:
     def pull(self, error: BuildError) -> None:
         self.error = self.error or error
 
+    def explain(self, error: BuildError) -> None:
+        """Why it was pulled, where that took a while to find out."""
+        self.error = error
+
 
 class Listener:
     """What a call tells whoever makes it, in the caller's thread. Here nobody listens."""
 
-    def before_sending(self) -> None:
-        """What the log holds is known, and the first request is about to be sent. What this raises ends the call."""
+    def before_first(self) -> None:
+        """Of the first records, one is about to be asked. What this raises ends the call, as in the next two."""
+
+    def after_first(self, rows: Sequence[Row]) -> None:
+        """They have their answers, of which some have just come, or one of the other records is about to be asked."""
+
+    def before_rest(self, rows: Callable[[int], Sequence[Row]]) -> None:
+        """One of the other records is about to be asked. rows: the last n of them that are complete by now."""
 
     def progress(self, counts: RequestCounts) -> None:
         """Now and then, and at the end. Totals since the call was made."""
@@ -114,14 +124,15 @@ class ChatEngine:
         endpoint: Endpoint,
         samples: int = 1,
         *,
+        first: int = 0,
         reuse_shorter: bool = False,
         listener: Listener | None = None,
         brake: Brake | None = None,
     ) -> Answered:
         """Every record's conversation, held `samples` times. Blocks.
 
-        reuse_shorter: what ended of itself under a smaller cap of tokens answers a request. brake: of this call and
-        others.
+        first: so many records are answered before all others. reuse_shorter: what ended of itself under a smaller cap
+        of tokens answers a request. brake: of this call and others.
 
         Raises BuildError where a request can't be made or stays without an answer, or for which the brake was pulled,
         HeldBack where a limit allows no more of them, Cancelled after `cancel`. Replies that came are in the log in any
@@ -135,7 +146,11 @@ class ChatEngine:
                 raise Cancelled
             self._calls.add(call)
         try:
-            self._converse(call, conversations)
+            self._converse(call, conversations[: first * samples])
+            call.first = tuple(c.row() for c in conversations[: first * samples])
+            if call.is_sending:
+                call.listener.after_first(call.first)
+            self._converse(call, conversations[first * samples :])
         finally:
             with self._lock:
                 self._calls.discard(call)
@@ -195,14 +210,12 @@ class ChatEngine:
         call.report()
         missing = [(n, ask) for n, ask in enumerate(asks) if n not in settled]
         if missing:
-            if not call.is_sending:
-                call.is_sending = True
-                call.listener.before_sending()
+            call.before_sending()
             self._wait(call, self._fleet(call.endpoint), missing, settled)
             call.report()
         if call.failures:
             raise call.error(call.failures[-1])
-        if call.brake.error:
+        if missing and call.brake.error:
             raise call.brake.error
 
     def _known(self, call: _Call, ask: Ask) -> _Told | None:
@@ -452,7 +465,9 @@ class _Call:
     n_last_error: int = 0
     future: concurrent.futures.Future[None] | None = None
     cancelled: bool = False
+    first: tuple[Row, ...] | None = None
     is_sending: bool = False
+    is_at_rest: bool = False
     is_held_back: bool = False
 
     def add(self, **more: int) -> None:
@@ -496,6 +511,17 @@ class _Call:
         self.listener.progress(self.counts)
         while self.left_out:
             self.listener.left_out(*self.left_out.pop())
+
+    def before_sending(self) -> None:
+        """Tell the listener, once for the first records and once for the rest."""
+        if self.first is None and not self.is_sending:
+            self.is_sending = True
+            self.listener.before_first()
+        elif self.first is not None and not self.is_at_rest:
+            self.is_at_rest = True
+            if self.first and not self.is_sending:
+                self.listener.after_first(self.first)
+            self.listener.before_rest(self._rows_by_now)
 
     def look(self) -> None:
         self.listener.look(self._rows_by_now)

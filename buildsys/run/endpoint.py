@@ -49,7 +49,8 @@ class Endpoint:
 
     key_name: the environment variable that the API key came from, for errors. gone: why nobody will ever answer there
     again, asked after an attempt without an answer; None where there is hope. others: URLs of servers that answer just
-    so. in_flight: at most so many requests at each of them; 0 where that is for others to say.
+    so. in_flight: at most so many requests at each of them; 0 where that is for others to say. stream: replies are
+    received bit by bit.
     """
 
     url: str
@@ -59,6 +60,7 @@ class Endpoint:
     gone: Callable[[], BuildError | None] = field(default=lambda: None, repr=False, compare=False)
     others: tuple[str, ...] = ()
     in_flight: int = 0
+    stream: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", _base_url(self.url))

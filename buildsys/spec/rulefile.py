@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from buildsys.errors import nearest
-from buildsys.model import GPU, MEMORY, Check, Declared, Each, Output, Rule, RuleName, Service, Versions
+from buildsys.model import GPU, MEMORY, Asking, Check, Declared, Each, Output, Rule, RuleName, Service, Versions
 from buildsys.request import AS_WRITTEN, Variation
 from buildsys.spec.agreement import check_agreement
 from buildsys.spec.config import Config, parse_config
@@ -29,7 +29,7 @@ Kind = Literal["run", "shell", "chat"]
 KINDS: Final[tuple[Kind, ...]] = ("run", "shell", "chat")
 GROUPS: Final = ("inputs", "outputs", "params", "settings")
 """What a function gets by keyword."""
-CHAT_ONLY: Final = ("endpoint", "identity", "samples")
+CHAT_ONLY: Final = ("endpoint", "identity", "samples", "canary", "in_flight", "stream", "reuse_shorter")
 CODE_ONLY: Final = ("scratch", "python", "sandbox")
 """What a chat rule, whose requests are made by buildsys itself, can't have."""
 BY_POSITION: Final = ("record", "replies")
@@ -304,17 +304,31 @@ class _RuleReader:
         if not self.table.endpoint:
             hint = 'add endpoint = "service:NAME" or the URL of a server'
             self.text.refuse(self.keys, "does not say where its requests go", hint=hint)
-        endpoint = self.text.text((*self.keys, "endpoint"), self.table.endpoint)
-        url = endpoint.startswith(("http://", "https://"))
-        if not url and not endpoint.startswith("service:"):
-            hint = 'write "service:NAME" or the URL of a server, with http:// or https://'
-            self.text.refuse((*self.keys, "endpoint"), f'is "{endpoint}"', hint=hint)
+        endpoint, *others = self._endpoints()
+        url = not endpoint.startswith("service:")
         identity = self.text.value((*self.keys, "identity"), self.table.identity) if url else ""
         if not isinstance(identity, str) or (url and not identity):
             hint = 'add identity = "model@revision": replies are kept under it, and served again while it stays'
             problem = f"{header(self.keys)} does not say who answers at {endpoint}"
             raise self.text.toml.error((*self.keys, "identity"), problem, hint=hint)
-        return replace(rule, endpoint=endpoint, identity=identity, samples=self.table.samples)
+        table = self.table
+        asking = Asking(tuple(others), table.in_flight, table.canary, table.stream, table.reuse_shorter)
+        return replace(rule, endpoint=endpoint, identity=identity, samples=table.samples, asking=asking)
+
+    def _endpoints(self) -> list[str]:
+        """A service, or the URLs of one or more servers."""
+        keys = (*self.keys, "endpoint")
+        value = self.text.value(keys, self.table.endpoint)
+        endpoints = value if isinstance(value, list) else [value]
+        for one in endpoints:
+            if not isinstance(one, str) or not one:
+                self.text.refuse(keys, f"has {one!r}, which is no text")
+            if not one.startswith(("http://", "https://")) and (len(endpoints) > 1 or not one.startswith("service:")):
+                hint = 'write "service:NAME" or the URL of a server, with http:// or https://'
+                if len(endpoints) > 1:
+                    hint = "write URLs of servers, with http:// or https://; a service is one for itself"
+                self.text.refuse(keys, f'is "{one}"' if len(endpoints) == 1 else f'has "{one}"', hint=hint)
+        return endpoints  # type: ignore[return-value]
 
 
 def _service(text: RuleText, name: str, table: ServiceTable) -> Service:

@@ -181,11 +181,13 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         ),
     ] = []
     endpoint: Annotated[
-        Text,
+        Text | list[Text],
         Meta(
+            title="string, or an array of URLs",
             description=(
                 "Only with `chat`: where requests go, `service:NAME` or the URL of a server, or a `$key` that says so. "
-                "It is where, not what: never part of a key."
+                "It is where, not what: never part of a key. The URLs of several servers that answer alike share the "
+                "requests by load; one that is lost is left out."
             ),
             examples=["service:verifier"],
         ),
@@ -203,6 +205,51 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     samples: Annotated[
         int, Meta(ge=1, description="Only with `chat`: how many answers are asked for, for each record.", examples=[4])
     ] = 1
+    canary: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description=(
+                "Only with `chat`: so many records of the first shard are asked before all others. Their replies go "
+                "through the rules that are made of them shard by shard, and through the checks of all of these (not "
+                "rules with `resources`, `services` or `scratch`). Where that goes wrong no more is sent; while "
+                "the others are asked it is done again with what has come, every few hundred replies. 0 is neither."
+            ),
+            examples=[8],
+        ),
+    ] = 0
+    in_flight: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=65536,
+            description=(
+                "Only with `chat`: how many requests each server is sent at a time at most. There are fewer where it "
+                "sends requests away, or gets as much done with fewer."
+            ),
+            examples=[1024],
+        ),
+    ] = 256
+    stream: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Only with `chat`: replies are received bit by bit, so that one is given up when nothing comes any "
+                "more, and not by how long all of it may take. What is kept is the whole reply. Never part of a key."
+            ),
+            examples=[True],
+        ),
+    ] = False
+    reuse_shorter: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Only with `chat`: a reply that ended of itself under a smaller `max_tokens` answers the same request "
+                "under a larger one."
+            ),
+            examples=[True],
+        ),
+    ] = False
     python: Annotated[
         Text,
         Meta(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from buildsys.spec.rulefile import read_rules
+from buildsys.spec.rulefile import CHAT_ONLY, read_rules
 from buildsys.spec.schema import json_schema, rules_reference
 
 DOCS = Path(__file__).parents[2] / "docs" / "rules.md"
@@ -70,7 +70,7 @@ def _rule_with(example: str) -> str:
         "each": 'each = { shard = "@prompts[*]" }\n' if key != "metrics" else "",
         "inputs": 'inputs = { words = "data/words" }\n',
     }
-    if key in ("endpoint", "identity", "samples", "chat"):
+    if key in ("chat", *CHAT_ONLY):
         given |= {"run": 'chat = "s.py::f"\n', "outputs": 'outputs = { replies = "out/{shard}" }\n'}
         given["endpoint"] = 'endpoint = "http://gpu:80"\n'
         given["identity"] = 'identity = "m"\n'
