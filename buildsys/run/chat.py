@@ -332,7 +332,7 @@ class ChatEngine:
             call.add(retries=1)
             failing_since = failing_since or time.monotonic()
             try:
-                host.judge(heard, failing_since)
+                host.judge(heard, failing_since if len(fleet.hosts) == 1 else None)
             except Trouble as trouble:
                 if heard.meaning == "misconfigured" or len(fleet.hosts) == 1:
                     raise

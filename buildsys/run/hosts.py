@@ -116,6 +116,7 @@ class Host:
         self._alarm: asyncio.TimerHandle | None = None
         self._seen = False
         self._answered_at = 0.0
+        self._failing_since = 0.0
         self._cool_until = 0.0
         self._cooled_at = 0.0
         self._n_busy = 0
@@ -183,18 +184,23 @@ class Host:
                 self._n_busy += 1
                 self._cooled_at = now
             wait_s = wait_s or self._patience.pause_s(self._n_busy)
+            self._failing_since = self._failing_since or now
             if heard.meaning == "busy":
                 self.window.sent_away(asked_at, self._n_in_flight, now)
         elif heard.meaning in ("reply", "refusal"):
             self._n_busy = 0
+            self._failing_since = 0.0
             self._answered_at = now
             self.window.answered(max(n_tokens, 1), self._n_in_flight, now)
         if heard.meaning == "reply":
             self.pace.note(now - asked_at, n_tokens)
         self._cool_until = max(self._cool_until, now + wait_s if wait_s else 0.0)
 
-    def judge(self, heard: Heard, failing_since: float) -> None:
-        """Raise Trouble where this attempt, in a row of failures since then, leaves no use in going on."""
+    def judge(self, heard: Heard, failing_since: float | None) -> None:
+        """Raise Trouble where this attempt leaves no use in going on.
+
+        failing_since: how long the request has found no answer; None where others might answer it.
+        """
         if heard.meaning == "misconfigured":
             raise _misconfigured(heard, self.server.endpoint)
         if heard.meaning != "busy" and (cause := self.server.endpoint.gone()):
@@ -203,7 +209,8 @@ class Host:
             return
         patience_s = self._patience.busy_s if self._seen else self._patience.unseen_s
         now = time.monotonic()
-        if max(now, self._cool_until) > max(failing_since, self._answered_at) + patience_s:
+        since = self._failing_since if failing_since is None else failing_since
+        if max(now, self._cool_until) > max(since, self._answered_at) + patience_s:
             gone = heard.meaning == "unreachable"
             words = heard.words
             if self._cool_until > now + patience_s:

@@ -15,11 +15,14 @@ RAMP_S: Final = 0.5
 CUT: Final = 0.7
 UP: Final = 1.25
 DOWN: Final = 0.8
-_PAYS: Final = 0.5
-"""Of what more in flight could bring, or fewer could cost: the share by which it is judged to do so."""
+_PAYS: Final = 0.35
+_COSTS: Final = 0.4
+"""The share of what more in flight could bring, or fewer could cost, by which it is judged to do so. Too many only wait
+at the server, too few leave it idle: what is in doubt is more.
+"""
 _FEWEST: Final = 8
 """In flight: fewer is not tried of our own accord."""
-_MEASURED: Final = 32
+_MEASURED: Final = 96
 _MEASURED_S: Final = 1.0
 """Answers and seconds that it takes to judge how much gets done."""
 _REST: Final = 4
@@ -120,7 +123,7 @@ class Window:
         if self.limit > before:
             is_better = rate >= rate_before * (1.0 + _PAYS * could_change)
         else:
-            is_better = rate >= rate_before * (1.0 + (1.0 - _PAYS) * could_change)
+            is_better = rate >= rate_before * (1.0 + _COSTS * could_change)
         if is_better:
             self._try_other(rate, now)
         else:
