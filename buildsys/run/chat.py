@@ -366,7 +366,7 @@ class ChatEngine:
         heard = None
         call.add(in_flight=1)
         try:
-            heard = await host.server.ask(ask.body, timeout_s)
+            heard = await host.server.ask(ask.body, timeout_s, self._patience.idle_s)
         finally:
             call.add(in_flight=-1)
             self.spending.end(heard, ask.most_tokens)

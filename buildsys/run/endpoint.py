@@ -1,7 +1,8 @@
 """One server of the chat API: where it is, one attempt to ask it, and what that attempt means.
 
 Knows nothing of the log, of budgets or of how often to try again. The body goes out byte for byte as it was given, so
-what was keyed is what was sent. openai is imported when the first server is really asked.
+what was keyed is what was sent; an answer that is to come bit by bit is asked for by two fields more. openai is
+imported when the first server is really asked.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from buildsys.errors import BuildError
+from buildsys.run.streamed import Assembly, Broken
 
 if TYPE_CHECKING:
-    import httpx2
+    pass
 
 Meaning = Literal["reply", "refusal", "busy", "unreachable", "transient", "misconfigured"]
 """busy, unreachable: nothing wrong with the request, ask later. transient: this attempt went wrong. refusal: the server
@@ -120,10 +122,10 @@ class Server:
         if not endpoint.api_key:
             self._options["headers"] = {"Authorization": openai.Omit()}
 
-    async def ask(self, body: bytes, timeout_s: float) -> Heard:
+    async def ask(self, body: bytes, timeout_s: float, idle_s: float) -> Heard:
         """One attempt: POST these bytes. Raises nothing that the network or the server can cause.
 
-        timeout_s: of the whole of it.
+        timeout_s: of the whole of it, or until the first bit of a stream comes; idle_s: from one bit to the next.
         """
         import aiohttp
         import httpx2
@@ -132,25 +134,58 @@ class Server:
         # The client tells no connection from a lost one (both are a "timeout"); only the error below it does.
         no_connection = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
         try:
+            if self.endpoint.stream:
+                return await self._stream(body, timeout_s, idle_s)
             async with asyncio.timeout(timeout_s):
                 response = await self._client.post(
                     "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options
                 )
         except TimeoutError:
-            return Heard("transient", 0, b"", f"no answer within {timeout_s:,.0f} s")
+            what = f"for {idle_s:,.0f} s" if self.endpoint.stream else f"within {timeout_s:,.0f} s"
+            return Heard("transient", 0, b"", f"no answer {what}")
         except openai.APIStatusError as error:
             response = error.response
         except (openai.APIConnectionError, aiohttp.ClientError, httpx2.HTTPError) as error:
             reason = _first_cause(error)
             meaning: Meaning = "unreachable" if isinstance(reason, no_connection) else "transient"
             return Heard(meaning, 0, b"", self._redact(f"no answer: {str(reason) or type(reason).__name__}"))
-        return self._understand(response)
+        return self._understand(response.status_code, response.content, response.headers)
+
+    async def _stream(self, body: bytes, timeout_s: float, idle_s: float) -> Heard:
+        """The same, bit by bit."""
+        import openai
+
+        loop = asyncio.get_running_loop()
+        assembly, said = Assembly(), []
+        async with asyncio.timeout(timeout_s) as deadline:
+            stream = await self._client.post(
+                "/chat/completions",
+                cast_to=object,
+                content=streaming(body),
+                options=self._options,
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
+            response = stream.response
+            try:
+                async for line in response.aiter_lines():
+                    deadline.reschedule(loop.time() + idle_s)
+                    said.append(line)
+                    assembly.take(line)
+            except Broken as error:
+                return Heard("transient", 200, b"", self._redact(f"200, but its stream broke: {error}"))
+            finally:
+                await stream.close()
+        if assembly.is_whole:
+            return self._understand(200, assembly.completion(), response.headers)
+        if any(line.startswith("data:") for line in said):
+            return Heard("transient", 200, b"", "200, but its stream ended before the answer did")
+        return self._understand(200, "\n".join(said).encode(), response.headers)  # It does not stream.
 
     async def close(self) -> None:
         await self._client.close()
 
-    def _understand(self, response: httpx2.Response) -> Heard:
-        status, body = response.status_code, response.content
+    def _understand(self, status: int, body: bytes, headers: Mapping[str, str]) -> Heard:
         content = chat_content(body) if status == 200 else None
         if content is not None:
             return Heard("reply", status, body, "", content)
@@ -160,11 +195,16 @@ class Server:
         meaning = _meaning(status)
         if meaning == "refusal":
             body = self._redact(body.decode("utf-8", "replace")).encode()
-        return Heard(meaning, status, body, f"{status}: {said}", retry_after_s=retry_after_s(response.headers))
+        return Heard(meaning, status, body, f"{status}: {said}", retry_after_s=retry_after_s(headers))
 
     def _redact(self, text: str) -> str:
         key = self.endpoint.api_key or ""
         return text.replace(key, "[api key]") if len(key) >= _MIN_SECRET else text
+
+
+def streaming(body: bytes) -> bytes:
+    """A request that asks for its answer bit by bit, with its usage at the end."""
+    return json.dumps({**json.loads(body), "stream": True, "stream_options": {"include_usage": True}}).encode()
 
 
 def chat_content(body: bytes) -> dict[str, Any] | None:

@@ -29,8 +29,8 @@ class Patience:
     backoff, max_backoff: pause after the first failure, doubled after each.
     busy: how long a server may answer nothing but "busy", or be gone. unseen: the same for one that never spoke.
     shortest, longest: a server that takes longer for a request has lost it; between them, it is as long as the most
-    tokens that it may give take at the pace that was seen, several times over. alike: failures in a row that end a
-    call.
+    tokens that it may give take at the pace that was seen, several times over. idle: the same for an answer that comes
+    bit by bit, from one to the next. alike: failures in a row that end a call.
     """
 
     attempts: int = 8
@@ -41,6 +41,7 @@ class Patience:
     connect_timeout_s: float = 60.0
     shortest_s: float = 900.0
     longest_s: float = 24 * 3600.0
+    idle_s: float = 300.0
     alike: int = 20
 
     def pause_s(self, n_failures: int) -> float:

@@ -21,7 +21,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What goes over the wire. content_length: what the header claims, None for the truth. reset: RST, no answer."""
+    """What goes over the wire. content_length: what the header claims, None for the truth. reset: RST, no answer.
+
+    events: instead of a body, what a stream holds, one every `pause_s`; the connection ends with the last.
+    """
 
     status: int = 200
     body: bytes | None = None
@@ -29,6 +32,8 @@ class Answer:
     content_length: int | None = None
     delay_s: float = 0.0
     reset: bool = False
+    events: tuple[bytes, ...] = ()
+    pause_s: float = 0.0
 
 
 GOOD = Answer()
@@ -68,6 +73,24 @@ def completion(asked: Asked) -> bytes:
         "usage": {"prompt_tokens": 3, "completion_tokens": 7, "total_tokens": 10},
     }
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def events(asked: Asked, n_parts: int = 4) -> tuple[bytes, ...]:
+    """The same reply in the events of a stream, as vLLM sends it."""
+    whole = json.loads(completion(asked))
+    message = whole["choices"][0]["message"]
+    head = {name: whole[name] for name in ("id", "model", "system_fingerprint")} | {"object": "chat.completion.chunk"}
+    deltas: list[Json] = [{"role": "assistant", "content": ""}]
+    for name in ("reasoning", "content"):
+        size = -(-len(message[name]) // n_parts)
+        deltas += [{name: message[name][at : at + size]} for at in range(0, len(message[name]), size)]
+    chunks: list[Json] = [
+        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None, "token_ids": [n]}]}
+        for n, delta in enumerate(deltas)
+    ]
+    chunks.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "stop_reason": 7}]})
+    chunks.append({**head, "choices": [], "usage": whole["usage"]})
+    return (*(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks), b"data: [DONE]\n\n")
 
 
 def error_body(message: str) -> bytes:
@@ -145,6 +168,8 @@ class ChatServer:
         self.max_in_flight = max(self.max_in_flight, self._in_flight)
         try:
             await asyncio.sleep(answer.delay_s)
+            if answer.events:
+                return await self._stream(writer, answer, asked)
         finally:
             self._in_flight -= 1
         body = completion(asked) if answer.body is None else answer.body
@@ -154,6 +179,15 @@ class ChatServer:
             writer,
             Answer(answer.status, body, answer.headers, answer.content_length, reset=answer.reset),
         )
+
+    async def _stream(self, writer: asyncio.StreamWriter, answer: Answer, asked: Asked) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        for event in answer.events:
+            writer.write(event)
+            await writer.drain()
+            await asyncio.sleep(answer.pause_s)
+        self.answered[asked.prompt] += answer.events[-1] == b"data: [DONE]\n\n"
+        return False
 
     def _note(self, raw: bytes, headers: dict[str, str]) -> Asked:
         body = json.loads(raw)
