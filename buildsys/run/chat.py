@@ -324,7 +324,7 @@ class ChatEngine:
 
     async def _fly(self, call: _Call, fleet: Fleet, ask: Ask) -> Reply:
         """Ask until there is an answer and the log has it. Raises Trouble when patience is at its end."""
-        n_failures, failing_since = 0, 0.0
+        n_failures, n_busy, failing_since = 0, 0, 0.0
         while True:
             host, began, heard = await self._attempt(call, fleet, ask, n_failures)
             if heard.meaning in ("reply", "refusal"):
@@ -344,6 +344,10 @@ class ChatEngine:
                 if n_failures >= self._patience.attempts:
                     raise Trouble("requests stayed without an answer", heard.words, fatal=False)
                 await asyncio.sleep(self._patience.pause_s(n_failures))
+            else:
+                n_busy += 1
+                if n_busy >= len(fleet.hosts):  # Else another one is asked at once.
+                    await asyncio.sleep(self._patience.pause_s(n_busy))
 
     async def _attempt(self, call: _Call, fleet: Fleet, ask: Ask, n_failures: int) -> tuple[Host, float, Heard]:
         """One request within the budget, once a server wants to be asked; and when it began."""

@@ -184,10 +184,12 @@ class Host:
             if asked_at >= self._cooled_at:
                 self._n_busy += 1
                 self._cooled_at = now
-            wait_s = wait_s or self._patience.pause_s(self._n_busy)
+            if not wait_s and self._n_busy > 1:
+                # One alone may be an accident, and waits by itself.
+                wait_s = self._patience.pause_s(self._n_busy - 1)
             self._failing_since = self._failing_since or now
             if heard.meaning == "busy":
-                self.window.sent_away(asked_at, self._n_in_flight, now)
+                self.window.sent_away(asked_at, self._n_in_flight, now, heard.retry_after_s or 0.0)
         elif heard.meaning in ("reply", "refusal"):
             self._n_busy = 0
             self._failing_since = 0.0

@@ -6,6 +6,7 @@ of them and lets them wait, as vLLM does, is found out by its work: where fewer 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -24,7 +25,13 @@ _FEWEST: Final = 8
 """In flight: fewer is not tried of our own accord."""
 _MEASURED: Final = 96
 _MEASURED_S: Final = 1.0
-"""Answers and seconds that it takes to judge how much gets done."""
+"""Answers, fewer where few are in flight, and seconds that it takes to judge how much gets done."""
+_LATELY: Final = 32
+_TOO_MANY: Final = 0.15
+"""Over so many requests lately, the share that is sent away which says that there are too many."""
+_LATELY_S: Final = 10.0
+_TOO_LONG: Final = 0.1
+"""The same of the time, for what the server asks to be left alone."""
 _REST: Final = 4
 """Measurements that a size holds for after another one was no better."""
 
@@ -49,6 +56,8 @@ class Window:
         self._ramping = self.limit < most
         self._grown_at = 0.0
         self._cut_at = 0.0
+        self._away = 0.0
+        self._waited = self._waited_at = 0.0
         self._best: tuple[int, float] | None = None
         self._rest = 0
         self._way: Literal["up", "down"] = "down"
@@ -82,11 +91,20 @@ class Window:
         """When there may be room though nothing is answered; None where there won't be."""
         return max(0.0, self._grown_at + RAMP_S - now) if self._ramping else None
 
-    def sent_away(self, asked_at: float, n_in_flight: int, now: float) -> None:
-        """The server takes no more for now. Those asked before the last cut say nothing new."""
+    def sent_away(self, asked_at: float, n_in_flight: int, now: float, wait_s: float = 0.0) -> None:
+        """The server takes no more for now. Those asked before the last cut say nothing new.
+
+        wait_s: how long it said to wait. One in many may be an accident, unless the waiting comes to much of the time.
+        """
         if asked_at < self._cut_at:
             return
+        self._away += (1.0 - self._away) / _LATELY
+        self._waited = self._waited * math.exp((self._waited_at - now) / _LATELY_S) + wait_s / _LATELY_S
+        self._waited_at = now
+        if self._away < _TOO_MANY and self._waited < _TOO_LONG:
+            return
         self._cut_at = now
+        self._away = self._waited = 0.0
         self._ramping = False
         self._way = "up"
         self._best = None
@@ -95,6 +113,7 @@ class Window:
 
     def answered(self, work: float, n_in_flight: int, now: float) -> None:
         """work: what came, in tokens or any other unit. n_in_flight: with the one that came."""
+        self._away -= self._away / _LATELY
         one = self._measured
         if one is None:
             one = self._measured = _Measurement(now, 0)
@@ -105,7 +124,7 @@ class Window:
         one.n += 1
         one.work += work
         one.full = one.full and n_in_flight >= 0.9 * self.limit
-        if one.n >= max(self.limit, _MEASURED) and now >= one.since + _MEASURED_S:
+        if one.n >= max(self.limit, min(_MEASURED, 4 * self.limit + 8)) and now >= one.since + _MEASURED_S:
             self._measured = _Measurement(now, 0)
             if one.full and not self._ramping:
                 self._judge(one.work / (now - one.since), now)

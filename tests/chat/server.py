@@ -100,6 +100,8 @@ def error_body(message: str) -> bytes:
 class ChatServer:
     """Runs in a thread of its own, in the `with` block. All views are complete once the client has its answers.
 
+    answered: how often each prompt got a 200. said: every request with what was sent, in that order.
+
     on: a bound socket, where not any free port will do.
     """
 
@@ -107,6 +109,7 @@ class ChatServer:
         self.plan = plan
         self.asked: list[Asked] = []
         self.answered: Counter[str] = Counter()
+        self.said: list[tuple[Asked, Answer]] = []
         self.max_in_flight = 0
         self._in_flight = 0
         self._tries: Counter[bytes] = Counter()
@@ -122,6 +125,11 @@ class ChatServer:
     @property
     def prompts(self) -> list[str]:
         return [asked.prompt for asked in self.asked]
+
+    def forget(self) -> None:
+        """As if nothing had been asked yet."""
+        for view in (self.asked, self.said, self.answered, self._tries):
+            view.clear()
 
     def __enter__(self) -> "ChatServer":
         self._socket.listen(1024)
@@ -175,10 +183,9 @@ class ChatServer:
         body = completion(asked) if answer.body is None else answer.body
         if answer.status == 200 and answer.content_length is None and not answer.reset:
             self.answered[asked.prompt] += 1
-        return await self._write(
-            writer,
-            Answer(answer.status, body, answer.headers, answer.content_length, reset=answer.reset),
-        )
+        sent = Answer(answer.status, body, answer.headers, answer.content_length, reset=answer.reset)
+        self.said.append((asked, sent))
+        return await self._write(writer, sent)
 
     async def _stream(self, writer: asyncio.StreamWriter, answer: Answer, asked: Asked) -> bool:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")

@@ -63,7 +63,7 @@ class Simulated:
         while self.now >= self._cool_until and self.window.has_room(self.n_in_flight, self.now):
             if self.n_in_flight >= self.sends_away:
                 self.n_sent_away += 1
-                self.window.sent_away(self.now, self.n_in_flight, self.now)
+                self.window.sent_away(self.now, self.n_in_flight, self.now, wait_s=1.0)
                 self._cool_until = self.now + 1.0
                 return
             self.n_in_flight += 1
@@ -127,22 +127,30 @@ def test_a_server_that_sends_requests_away_is_soon_sent_hardly_more_than_it_take
 
 
 def test_one_wave_that_is_sent_away_cuts_once() -> None:
-    window = Window(64)
-    for _ in range(3):
-        window.has_room(64, 10.0)
-    before = window.limit
-    window.sent_away(asked_at=9.0, n_in_flight=before, now=10.0)
+    window = Window(32)
+    for n in range(32):
+        window.sent_away(asked_at=9.5, n_in_flight=31 - n, now=10.0 + n / 1000)
     once = window.limit
-    for _ in range(before):
-        window.sent_away(asked_at=9.5, n_in_flight=before, now=10.1)
-    assert window.limit == once < before
-    window.sent_away(asked_at=10.2, n_in_flight=once, now=10.3)
+    assert 15 < once < 25
+    window.sent_away(asked_at=10.2, n_in_flight=once, now=10.3, wait_s=1.0)
     assert window.limit < once
+
+
+def test_one_in_many_that_is_sent_away_is_an_accident_unless_much_time_goes_by_it() -> None:
+    window = Window(32)
+    for n in range(1000):
+        if n % 20 == 0:
+            window.sent_away(asked_at=float(n), n_in_flight=31, now=float(n))
+        else:
+            window.answered(0.0 if n % 2 else 1.0, 10, float(n))
+    assert window.limit == 32
+    window.sent_away(asked_at=1000.0, n_in_flight=31, now=1000.0, wait_s=1.0)
+    assert window.limit == 22
 
 
 def test_one_is_always_sent() -> None:
     window = Window(4)
     for n in range(20):
-        window.sent_away(asked_at=float(n), n_in_flight=0, now=float(n))
+        window.sent_away(asked_at=float(n), n_in_flight=0, now=float(n), wait_s=1.0)
     assert window.limit == 1
     assert window.has_room(0, 100.0)
