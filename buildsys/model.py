@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple, NewType
 
 from buildsys.digest import NO_DIGEST, Digest, digest_of
 from buildsys.errors import Place, render
-from buildsys.request import AS_WRITTEN, Variation
 
 RuleName = NewType("RuleName", str)
 Shard = NewType("Shard", str)
@@ -109,13 +108,22 @@ class Output:
     place: Place
 
 
+Severity = Literal["error", "warn"]
+"""What a check that fails comes to: outputs that are held back, or a word about them."""
+
+
 @dataclass(frozen=True)
 class Check:
-    """A SQL assertion over a rule's outputs, each a table of its name."""
+    """A SQL assertion over a rule's outputs, each a table of its name.
+
+    canary: whether it is asked of the first few replies before the rest is sent.
+    """
 
     name: str
     sql: str
     place: Place
+    severity: Severity = "error"
+    canary: bool = True
 
 
 @dataclass(frozen=True)
@@ -224,22 +232,6 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-
-
-@dataclass(frozen=True)
-class Declared:
-    """All rule files together, with values from the configs as `variation` has them.
-
-    prices: None where none are declared. pools: name -> size.
-    """
-
-    rules: Mapping[RuleName, Rule]
-    services: Mapping[str, Service]
-    keeping: Keeping = field(default_factory=Keeping)
-    prices: Prices | None = None
-    pools: Mapping[str, int] = field(default_factory=dict)
-    variation: Variation = AS_WRITTEN
-    limits: Limits = NO_LIMITS
 
 
 # ---------------------------------------------------------------- made: bytes, results, decisions
@@ -431,6 +423,7 @@ class CheckVerdict:
     """How one check ended for one action. key: digest of its SQL and the outputs' digests. detail: what people read.
 
     answered: its SQL gave rows to judge by; false also where an output can't be read as the table that it asks.
+    severity: that the check had.
     """
 
     check: str
@@ -439,6 +432,11 @@ class CheckVerdict:
     detail: str = ""
     wall_s: float = 0.0
     answered: bool = True
+    severity: Severity = "error"
+
+    @property
+    def holds_back(self) -> bool:
+        return not self.passed and self.severity == "error"
 
 
 @dataclass(frozen=True)
@@ -531,8 +529,11 @@ class ActionFinished:
 
 @dataclass(frozen=True)
 class CheckFinished:
+    """warning: rendered, of a check that failed and holds nothing back."""
+
     action: ActionId
     verdict: CheckVerdict
+    warning: str = ""
 
 
 @dataclass(frozen=True)

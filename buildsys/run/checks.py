@@ -30,7 +30,10 @@ _READERS = {
 
 
 def check_key(check: Check, outputs: Sequence[Made]) -> Digest:
-    """What a verdict holds for: the SQL, and the digests of the outputs that it can see."""
+    """What a verdict holds for: the SQL, and the digests of the outputs that it can see.
+
+    Not the severity: that says what a verdict comes to, and makes no other one.
+    """
     return digest_of("check", 1, check.sql, [[made.name, made.shard, made.artifact.digest] for made in outputs])
 
 
@@ -113,9 +116,10 @@ def _run(connection: duckdb.DuckDBPyConnection, check: Check, key: Digest, probl
     except duckdb.Error as error:
         said = [line for line in str(error).splitlines() if line.strip()]
         told = "\n".join([*said, *(f"{name}: {problem}" for name, problem in problems.items())])
-        return CheckVerdict(check.name, key, False, told, time.monotonic() - started, answered=False)
+        wall_s = time.monotonic() - started
+        return CheckVerdict(check.name, key, False, told, wall_s, answered=False, severity=check.severity)
     passed, detail = _judge(names, rows)
-    return CheckVerdict(check.name, key, passed, detail, time.monotonic() - started)
+    return CheckVerdict(check.name, key, passed, detail, time.monotonic() - started, severity=check.severity)
 
 
 def _judge(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> tuple[bool, str]:

@@ -35,7 +35,7 @@ from buildsys.state import questions
 from buildsys.state.columns import as_given, insert, storable
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.recording import Cells, Counters, Measured, Recording, Which, released
-from buildsys.state.rows import LastRun, OutputTable, Row
+from buildsys.state.rows import LastRun, LastVerdict, OutputTable, Row
 from buildsys.state.schema import MIGRATIONS
 from buildsys.state.snapshot import (
     attach,
@@ -246,11 +246,10 @@ class Manifest:
         """Path -> stat and digest, as last recorded."""
         return {as_given(path): (Stat(*stat), Digest(digest)) for path, *stat, digest in self._fetch(questions.FILES)}
 
-    def verdicts(self, keys: Sequence[Digest]) -> dict[Digest, bool]:
-        """The last verdict of each of these keys of checks that has one: whether it passed."""
-        query = """SELECT key, max_by(passed, recorded.checks.rowid) FROM recorded.checks
-                   WHERE key IN (SELECT unnest($1)) GROUP BY key"""
-        return {Digest(key): passed for key, passed in self._fetch(query, list(keys))} if keys else {}
+    def verdicts(self, keys: Sequence[Digest]) -> dict[Digest, LastVerdict]:
+        """The last verdict of each of these keys of checks that has one."""
+        rows = self._fetch(questions.VERDICTS, list(keys)) if keys else []
+        return {Digest(key): LastVerdict(*verdict) for key, *verdict in rows}
 
     def sql_flaw(self, sql: str) -> str:
         """What DuckDB says of a text that is no SQL, with line and pointer where it knows; "" where it is."""

@@ -100,6 +100,10 @@ SHORT_KEYS: Final = """
     UNION SELECT ('0x' || left(rest, 15))::BIGINT FROM recorded.results WHERE rest <> ''
     UNION SELECT ('0x' || left(key, 15))::BIGINT FROM recorded.aliases WHERE said_by = 'accepted'
 """
+VERDICTS: Final = """
+    SELECT key, max_by(passed, recorded.checks.rowid), max_by(severity, recorded.checks.rowid) FROM recorded.checks
+    WHERE key IN (SELECT unnest($1)) GROUP BY key
+"""
 ONCE: Final = """
     SELECT context FROM recorded.contexts
     UNION SELECT unnest([evidence, trace, discovered]) FROM recorded.evidence

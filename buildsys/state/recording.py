@@ -175,7 +175,7 @@ class Recording:
                 self.tables["actions"].append((*who, *cells, row.gpus))
             case CheckRow(verdict=verdict):
                 who = row.run_id, row.profile, *row.action
-                cells = verdict.check, verdict.key, verdict.passed, verdict.detail, verdict.wall_s
+                cells = verdict.check, verdict.key, verdict.passed, verdict.detail, verdict.wall_s, verdict.severity
                 self.tables["checks"].append((*who, *cells))
             case FileRow():
                 self.tables["files"].append((next(self._counters.files), row.path, *row.stat, row.digest))

@@ -107,5 +107,9 @@ _TEXTS: Final = """
 CREATE TABLE recorded.texts (name VARCHAR, digest VARCHAR, text VARCHAR);
 """
 
-MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE, _VERSIONS, _TEXTS)
+_SEVERITY: Final = """
+ALTER TABLE recorded.checks ADD COLUMN severity VARCHAR DEFAULT 'error';
+"""
+
+MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE, _VERSIONS, _TEXTS, _SEVERITY)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

@@ -1,0 +1,163 @@
+"""Checks that only warn, and what a change of their severity comes to."""
+
+from __future__ import annotations
+
+import pytest
+
+from buildsys.explain import explain
+from buildsys.model import CheckFinished
+from buildsys.project import Project
+from buildsys.query import sql
+from buildsys.survey import Planned, survey
+from tests.behaviour.conftest import Built, Space
+
+RULES = """
+[rule.number]
+each    = { shard = "data/{shard}.txt" }
+run     = "scripts/work.py::number"
+inputs  = { source = "data/{shard}.txt" }
+outputs = { n = "build/{profile}/n/{shard}.json" }
+
+[rule.sum]
+run     = "scripts/work.py::add"
+inputs  = { numbers = "@number[*]" }
+outputs = { sum = "build/{profile}/sum.json" }
+"""
+WORK = """
+import json
+
+def number(source, n):
+    n.write_text(json.dumps({"n": int(source.read_text())}))
+
+def add(numbers, sum):
+    sum.write_text(json.dumps({"sum": len(numbers)}))
+"""
+SMALL = "SELECT n FROM n WHERE n > 1"
+
+
+@pytest.fixture
+def sums(space: Space) -> Space:
+    for n in range(4):
+        space.write(f"data/{n}.txt", str(n))
+    space.write("scripts/work.py", WORK)
+    declare(space, "warn")
+    return space
+
+
+def declare(space: Space, severity: str, statement: str = SMALL, more: str = "") -> None:
+    table = f'{{ sql = "{statement}", severity = "{severity}" }}'
+    space.write("rules/sums.toml", f"{RULES}[rule.number.checks]\nsmall = {table}\n{more}")
+
+
+def warnings(built: Built) -> list[str]:
+    return [event.warning for event in built.events if isinstance(event, CheckFinished) and event.warning]
+
+
+def asked(built: Built) -> list[str]:
+    return sorted(
+        f"{event.verdict.check} {event.action.shard}" for event in built.events if type(event) is CheckFinished
+    )
+
+
+def plan(space: Space) -> dict[str, Planned]:
+    return {str(one.action): one for one in survey(Project(space.root)).actions}
+
+
+def test_a_check_that_only_warns_holds_nothing_back_and_is_told_once(sums: Space) -> None:
+    built = sums.build()
+    assert built.outcome == "done"
+    assert built.ran == ["number[0]", "number[1]", "number[2]", "number[3]", "sum"]
+    told = sorted(warnings(built))
+    assert [text.partition("\n")[0] for text in told] == [
+        'warning: check "small" failed for number[2]',
+        'warning: check "small" failed for number[3]',
+    ]
+    assert "n=2" in told[0]
+    assert f"sql: {SMALL}" in told[0]
+    assert f"rules/sums.toml:{RULES.count(chr(10)) + 2}" in told[0]
+    assert sums.read("build/default/n/3.json") == '{"n": 3}'
+    rows = sql(sums.root, "SELECT shard, severity, passed FROM checks ORDER BY shard").rows
+    assert rows == [("0", "warn", True), ("1", "warn", True), ("2", "warn", False), ("3", "warn", False)]
+
+    again = sums.build()
+    assert (again.outcome, again.ran, asked(again)) == ("done", [], [])
+    assert {one.fate for one in plan(sums).values()} == {"reuse"}
+    assert sql(sums.root, "SELECT count(*) FROM runs").rows == [(1,)], "nothing was to be done"
+
+
+def test_an_answer_that_a_warning_does_not_give_holds_nothing_back_either(sums: Space) -> None:
+    declare(sums, "warn", "SELECT nn < 10 FROM n")
+    built = sums.build()
+    assert built.outcome == "done"
+    assert 'warning: check "small" gives no answer for number[0]' in "\n".join(warnings(built))
+    assert asked(sums.build()) == []
+
+
+def test_a_warning_that_becomes_an_error_fails_without_a_run(sums: Space) -> None:
+    sums.build()
+    declare(sums, "error")
+    assert plan(sums)["number[0]"].fate == "reuse"
+    assert plan(sums)["number[2]"].fate == "check"
+    assert plan(sums)["number[2]"].reason == "failed for it before: small"
+    built = sums.build(keep_going=True)
+    assert (built.ran, built.failed) == ([], ["number[2]", "number[3]"])
+    assert asked(built) == ["small 2", "small 3"], "what passed is not asked anew"
+    assert 'check "small" failed for number[2]' in built.errors
+    assert sums.build(keep_going=True).failed == ["number[2]", "number[3]"], "still so"
+
+
+def test_an_error_that_becomes_a_warning_passes_without_a_run_of_what_made_it(sums: Space) -> None:
+    declare(sums, "error")
+    assert sums.build(keep_going=True).failed == ["number[2]", "number[3]"]
+    declare(sums, "warn")
+    assert plan(sums)["number[2]"].fate == "check"
+    built = sums.build()
+    assert (built.outcome, built.ran) == ("done", ["sum"])
+    assert asked(built) == ["small 2", "small 3"]
+    assert len(warnings(built)) == 2
+    assert sums.read("build/default/n/3.json") == '{"n": 3}'
+    assert asked(sums.build()) == []
+
+
+def test_a_check_that_is_added_asks_no_other_one_anew(sums: Space) -> None:
+    sums.build()
+    declare(sums, "warn", more='few = "SELECT n < 100 FROM n"\n')
+    built = sums.build()
+    assert (built.outcome, built.ran, warnings(built)) == ("done", [], [])
+    assert asked(built) == [f"few {n}" for n in range(4)]
+
+
+def test_what_comes_back_after_a_warning_is_not_asked_anew(sums: Space) -> None:
+    sums.build()
+    sums.write("data/3.txt", "1")
+    assert warnings(sums.build()) == []
+    sums.write("data/3.txt", "3")
+    built = sums.build()
+    assert (built.outcome, built.restored, asked(built)) == ("done", ["number[3]"], [])
+
+
+def test_an_error_beside_a_warning_holds_back_and_both_are_told(sums: Space) -> None:
+    declare(sums, "warn", more='odd = "SELECT n % 2 = 0 FROM n"\n')
+    built = sums.build(keep_going=True)
+    assert built.failed == ["number[1]", "number[3]"]
+    assert len(warnings(built)) == 2
+    assert 'check "odd" failed for number[3]' in built.errors
+    assert "small" not in built.errors
+
+
+def test_why_tells_a_warning_from_what_passed(sums: Space) -> None:
+    sums.build()
+    (bad,) = explain(Project(sums.root), "number[3]")
+    assert bad.planned.fate == "reuse"
+    assert bad.basis
+    assert (bad.basis.checks, bad.basis.warned) == (("small",), ("small",))
+    (good,) = explain(Project(sums.root), "number[1]")
+    assert good.basis
+    assert (good.basis.checks, good.basis.warned) == (("small",), ())
+
+
+def test_a_dropped_output_that_was_warned_of_is_not_made_again_for_its_check(sums: Space) -> None:
+    sums.replace("rules/sums.toml", "[rule.sum]", "ephemeral = true\n[rule.sum]")
+    assert sums.build().outcome == "done"
+    sums.remove("build/default/n")
+    assert sums.build().ran == []
