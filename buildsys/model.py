@@ -108,6 +108,8 @@ class Output:
     place: Place
 
 
+Cell = str | int | float | bool | None
+"""A value of a row, as JSON has it."""
 Severity = Literal["error", "warn"]
 """What a check that fails comes to: outputs that are held back, or a word about them."""
 
@@ -423,7 +425,7 @@ class CheckVerdict:
     """How one check ended for one action. key: digest of its SQL and the outputs' digests. detail: what people read.
 
     answered: its SQL gave rows to judge by; false also where an output can't be read as the table that it asks.
-    severity: that the check had.
+    severity: that the check had. n_rows: that offend; rows: the first of them, their texts cut.
     """
 
     check: str
@@ -433,6 +435,9 @@ class CheckVerdict:
     wall_s: float = 0.0
     answered: bool = True
     severity: Severity = "error"
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    n_rows: int = 0
 
     @property
     def holds_back(self) -> bool:

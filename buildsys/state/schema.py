@@ -111,5 +111,22 @@ _SEVERITY: Final = """
 ALTER TABLE recorded.checks ADD COLUMN severity VARCHAR DEFAULT 'error';
 """
 
-MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE, _VERSIONS, _TEXTS, _SEVERITY)
+_OFFENDING: Final = """
+-- How many rows a check gave, and the first of them as JSON: a list of objects; NULL where there are none.
+ALTER TABLE recorded.checks ADD COLUMN n_offending BIGINT;
+ALTER TABLE recorded.checks ADD COLUMN offending VARCHAR;
+"""
+
+MIGRATIONS: Final = (
+    _FIRST,
+    _OVERRIDES,
+    _METRICS,
+    _PRICES,
+    _SETTINGS,
+    _EVIDENCE,
+    _VERSIONS,
+    _TEXTS,
+    _SEVERITY,
+    _OFFENDING,
+)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

@@ -85,7 +85,8 @@ LEFT JOIN (
 ORDER BY r.run_id;
 
 CREATE OR REPLACE VIEW checks AS
-SELECT run_id, profile, rule, shard, name, severity, passed, detail, key, wall_s FROM recorded.checks;
+SELECT run_id, profile, rule, shard, name, severity, passed, detail, n_offending, offending, key, wall_s
+FROM recorded.checks;
 
 -- Each run has the metrics of the results that it made, took or left in place; also of those that failed a check.
 CREATE OR REPLACE VIEW metrics AS

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from buildsys.cli.output import plain
 from buildsys.explain import explain
 from buildsys.model import CheckFinished
 from buildsys.project import Project
@@ -72,7 +75,7 @@ def test_a_check_that_only_warns_holds_nothing_back_and_is_told_once(sums: Space
         'warning: check "small" failed for number[2]',
         'warning: check "small" failed for number[3]',
     ]
-    assert "n=2" in told[0]
+    assert "    1 offending row:\n      n\n      2\n" in told[0]
     assert f"sql: {SMALL}" in told[0]
     assert f"rules/sums.toml:{RULES.count(chr(10)) + 2}" in told[0]
     assert sums.read("build/default/n/3.json") == '{"n": 3}'
@@ -83,6 +86,20 @@ def test_a_check_that_only_warns_holds_nothing_back_and_is_told_once(sums: Space
     assert (again.outcome, again.ran, asked(again)) == ("done", [], [])
     assert {one.fate for one in plan(sums).values()} == {"reuse"}
     assert sql(sums.root, "SELECT count(*) FROM runs").rows == [(1,)], "nothing was to be done"
+
+
+def test_offending_rows_are_told_recorded_and_given_to_programs(sums: Space) -> None:
+    sums.replace("scripts/work.py", '{"n": int(source.read_text())}', '[{"n": int(source.read_text())}] * 99')
+    built = sums.build()
+    (told,) = [event for event in built.events if isinstance(event, CheckFinished) and event.action.shard == "2"]
+    lines = json.dumps(plain(told))
+    assert '"columns": ["n"], "rows": [[2], [2], [2], [2], [2]], "n_rows": 99' in lines
+    assert "99 offending rows, the first 5:" in told.warning
+    query = "SELECT n_offending, offending->'$[4].n', detail FROM checks WHERE shard = '2'"
+    ((n, value, detail),) = sql(sums.root, query).rows
+    assert (n, value) == (99, "2")
+    assert detail.startswith("99 offending rows")
+    assert sql(sums.root, "SELECT n_offending, offending FROM checks WHERE shard = '0'").rows == [(None, None)]
 
 
 def test_an_answer_that_a_warning_does_not_give_holds_nothing_back_either(sums: Space) -> None:
