@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from buildsys.digest import Digest, digest_of
 from buildsys.model import Check, CheckVerdict, Made
 from buildsys.run.offending import MOST_ROWS, kept, shown
+from buildsys.run.tensors import tensors
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,6 +28,11 @@ _READERS = {
     ".json": "read_json({files}, maximum_object_size = 268435456)",
     ".csv": "read_csv({files})",
 }
+_TENSORS = ".safetensors"
+_TENSOR_COLUMNS = (
+    "unnest($1::VARCHAR[]) AS name, unnest($2::VARCHAR[]) AS dtype, unnest($3::BIGINT[][]) AS shape, "
+    "unnest($4::BIGINT[]) AS bytes"
+)
 
 
 def check_key(check: Check, outputs: Sequence[Made]) -> Digest:
@@ -94,14 +100,28 @@ def _open(connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[Path
     """Make an output a table; says what is wrong with it, "" where nothing is."""
     import duckdb
 
-    reader = _READERS.get(paths[0].suffix) if paths else None
-    if reader is None:
-        return "" if not paths else f"{paths[0].name} is no table: a check reads .parquet, .jsonl, .json and .csv"
+    if not paths:
+        return ""
+    if paths[0].suffix == _TENSORS:
+        return _open_tensors(connection, name, paths)
+    if (reader := _READERS.get(paths[0].suffix)) is None:
+        return f"{paths[0].name} is no table: a check reads {', '.join(_READERS)} and {_TENSORS}"
     listed = "[" + ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths) + "]"
     try:
         connection.execute(f'CREATE VIEW "{name}" AS SELECT * FROM {reader.format(files=listed)}')
     except duckdb.Error as error:
         return _first_line(error)
+    return ""
+
+
+def _open_tensors(connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[Path]) -> str:
+    """The same for files of tensors: a row for each tensor."""
+    try:
+        found = [tensor for path in paths for tensor in tensors(path)]
+    except (OSError, ValueError) as error:
+        return str(error)
+    columns = zip(*found, strict=True) if found else ((), (), (), ())
+    connection.execute(f'CREATE TABLE "{name}" AS SELECT {_TENSOR_COLUMNS}', [list(column) for column in columns])
     return ""
 
 

@@ -176,12 +176,14 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         Meta(
             description=(
                 "Assertions in SQL, by name, over the outputs of one action: each output that is Parquet, JSON Lines, "
-                "JSON or CSV is a table of its name, with the rows of this action's shard alone (of all shards that it "
-                "made, where it makes them). A check that gives one row of one BOOLEAN holds where that is true; false "
-                "and NULL, as of an average over no rows, fail. One that gives anything else asks for offending rows: "
-                "it holds where there are none, so `SELECT count(*) ...` never does. SQL that gives no answer fails, "
-                "too; a text that is no SQL is refused before anything runs. A check that fails keeps the outputs from "
-                "their place, and all that needs them from running; one with `severity`, see below, may only warn."
+                "JSON or CSV is a table of its name, with the rows of this action's shard alone (of all shards that "
+                "it made, where it makes them). One that is `.safetensors` is a table of its tensors, by its header: "
+                "`name` and `dtype` (as the file has it, such as `BF16`), VARCHAR; `shape`, BIGINT[]; `bytes`, "
+                "BIGINT. A check that gives one row of one BOOLEAN holds where that is true; false and NULL, as of an "
+                "average over no rows, fail. One that gives anything else asks for offending rows: it holds where "
+                "there are none, so `SELECT count(*) ...` never does. SQL that gives no answer fails, too; a text "
+                "that is no SQL is refused before anything runs. A check that fails keeps the outputs from their "
+                "place, and all that needs them from running; one with `severity`, see below, may only warn."
             ),
             examples=[{"answered": "SELECT avg((answer <> '')::INT) >= 0.95 FROM samples"}],
         ),

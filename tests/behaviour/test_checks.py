@@ -178,3 +178,29 @@ def test_a_dropped_output_that_was_warned_of_is_not_made_again_for_its_check(sum
     assert sums.build().outcome == "done"
     sums.remove("build/default/n")
     assert sums.build().ran == []
+
+
+def test_tensors_are_checked_by_the_header_of_their_file(space: Space) -> None:
+    space.write(
+        "scripts/train.py",
+        """
+        import numpy
+        from safetensors.numpy import save_file
+
+        def train(weights):
+            save_file({"fc.weight": numpy.zeros((4, 2), "float32"), "fc.bias": numpy.zeros(4, "float16")}, weights)
+        """,
+    )
+    rules = """
+        [rule.train]
+        run     = "scripts/train.py::train"
+        outputs = { weights = "build/{profile}/model.safetensors" }
+        [rule.train.checks]
+        narrow  = "SELECT max(shape[1]) = 4 AND sum(bytes) = 40 FROM weights"
+        """
+    space.write("rules/train.toml", rules)
+    assert space.build().outcome == "done"
+    space.write("rules/train.toml", rules + "one_type = \"FROM weights WHERE dtype <> 'F32'\"\n")
+    built = space.build()
+    assert (built.ran, built.failed) == ([], ["train"])
+    assert '"fc.bias"  "F16"  [4]    8' in built.errors
