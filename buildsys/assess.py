@@ -31,7 +31,7 @@ from buildsys.model import (
     natural_key,
 )
 from buildsys.past import Past
-from buildsys.plan.decide import Where, decide, differences
+from buildsys.plan.decide import REJECTED, Where, decide, differences
 from buildsys.plan.key import Given, action_key
 from buildsys.prepare import Prepared, Preparer, ServiceHalf, service_key
 from buildsys.project import PASSED_ON
@@ -200,13 +200,16 @@ class Assessor:
         return found
 
     def rule_changes(self, before: Result, prepared: Prepared) -> list[str]:
-        """How the half of the key that all actions of the rule share differs from an earlier one, where it matters."""
+        """How the half of the key that all actions of the rule share differs from an earlier one, where it matters.
+
+        Where that result counts no more for another reason, that comes first.
+        """
         which = before.context, prepared.context, before.evidence
         if which not in self._changed:
             same = before.context == prepared.context
             parts = prepared.parts if same else self._past.context(before.context)
             self._changed[which] = self.counting.code_changes(before, prepared, parts)
-        return self._changed[which]
+        return [REJECTED, *self._changed[which]] if before.rejected else self._changed[which]
 
     def _keyed(self, action: ActionId) -> Keyed | BuildError:
         try:

@@ -311,6 +311,7 @@ class Result:
 
     context: digest of the half of the key that all actions of the rule share. evidence: of its `Evidence`, "" where
     that was not kept. alias: the key that it was found under, where that is not its own. counts_as: see `counted`.
+    rejected: it rests on a reply that was rejected since, so it counts no more.
     """
 
     key: ActionKey
@@ -321,6 +322,7 @@ class Result:
     evidence: Digest = NO_DIGEST
     counts_as: Digest = NO_DIGEST
     alias: Alias | None = None
+    rejected: bool = False
 
     @property
     def counted(self) -> Digest:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 _Known: TypeAlias = tuple[Counters, set[Digest]]
 _MOST_AKIN: Final = 8
 _FOUND_BY: Final = 8
-_OUTPUT: Final = slice(13, None)
+_OUTPUT: Final = slice(14, None)
 """Where they are in a row of results; see `questions`."""
 
 
@@ -190,6 +190,15 @@ class Manifest:
     def unneeded_requests(self, needed: Collection[int]) -> set[str]:
         """Keys of the requests that results rest on, but none of these."""
         return {key for (key,) in self._fetch(questions.UNNEEDED_REQUESTS, list(needed))}
+
+    def asked_by(self, requests: Collection[str]) -> dict[RuleName, int]:
+        """How many of these requests each rule has made. requests: their keys."""
+        return {RuleName(rule): n for rule, n in self._fetch(questions.ASKERS, list(requests))}
+
+    def resting_on(self, requests: Collection[str]) -> list[tuple[str, ActionId]]:
+        """Profile and action of all results that hold now and rest on the replies to these requests."""
+        rows = self._fetch(questions.RESTING, list(requests))
+        return [(profile, ActionId(RuleName(rule), Shard(shard))) for profile, rule, shard in rows]
 
     def last_tried(self) -> dict[tuple[str, ActionId], tuple[int, ActionKey]]:
         """For each action of each profile the last run that tried it, and under which key."""
@@ -429,9 +438,9 @@ def short_key(key: ActionKey) -> int:
 
 def _result(row: Sequence[Any], outputs: tuple[Made, ...]) -> Result:
     """From the columns before those of an output; see `questions`."""
-    _, key, rule, shard, run_id, context, evidence, counts_as, _, *alias = row[: _OUTPUT.start]
+    _, key, rule, shard, run_id, context, evidence, counts_as, _, *alias, rejected = row[: _OUTPUT.start]
     named = Alias(*alias) if alias[0] else None
-    return Result(key, ActionId(rule, shard), run_id, outputs, context, evidence, counts_as, named)
+    return Result(key, ActionId(rule, shard), run_id, outputs, context, evidence, counts_as, named, rejected)
 
 
 def _known(con: duckdb.DuckDBPyConnection) -> _Known:

@@ -24,6 +24,7 @@ from buildsys.state.rows import (
     Hold,
     MetricsRow,
     PricesRow,
+    RejectionRow,
     RequestRow,
     ResultRow,
     Row,
@@ -186,6 +187,8 @@ class Recording:
                 self.tables["services"].append(row)
             case RequestRow():
                 self.tables["requests"].append(_request(row))
+            case RejectionRow():
+                self.tables["rejections"].append(row)
             case SettingRow():
                 self.tables["settings"].append(row)
             case VersionRow():

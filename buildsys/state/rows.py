@@ -235,6 +235,13 @@ class RequestRow:
     reused: bool = False
 
 
+class RejectionRow(NamedTuple):
+    """The reply to a request counts no more, nor what rests on it. key: the request's. run_id: the last run by then."""
+
+    key: str
+    run_id: int
+
+
 Row = (
     Context
     | ResultRow
@@ -245,6 +252,7 @@ Row = (
     | CheckRow
     | FileRow
     | RequestRow
+    | RejectionRow
     | PricesRow
     | ServiceRow
     | SettingRow

@@ -117,6 +117,12 @@ ALTER TABLE recorded.checks ADD COLUMN n_offending BIGINT;
 ALTER TABLE recorded.checks ADD COLUMN offending VARCHAR;
 """
 
+_REJECTIONS: Final = """
+-- Requests that are to be asked anew. run_id: the last run by then; what it and those before it had of the reply counts
+-- no more.
+CREATE TABLE recorded.rejections (key VARCHAR, run_id INTEGER);
+"""
+
 MIGRATIONS: Final = (
     _FIRST,
     _OVERRIDES,
@@ -128,5 +134,6 @@ MIGRATIONS: Final = (
     _TEXTS,
     _SEVERITY,
     _OFFENDING,
+    _REJECTIONS,
 )
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""
