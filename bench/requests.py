@@ -73,7 +73,8 @@ def asked(n: int, in_flight: int) -> Iterator[str]:
             running.stdin.close()
     cpu, wall, kept = min(costs)
     assert all(one[2] == n for one in costs)
-    yield f"{n:,} requests, {in_flight:,} in flight | {cpu * 1000:.2f} ms CPU a request, {1 / wall:,.0f}/s, {kept:,} kept"
+    rates = f"{cpu * 1000:.2f} ms CPU a request, {1 / wall:,.0f}/s, {kept:,} kept"
+    yield f"{n:,} requests, {in_flight:,} in flight | {rates}"
 
 
 def read_again() -> Iterator[str]:

@@ -15,6 +15,7 @@ from buildsys.errors import BuildError
 from buildsys.model import (
     NO_SHARD,
     ActionId,
+    Check,
     Decision,
     Discovered,
     Evidence,
@@ -30,7 +31,7 @@ from buildsys.model import (
     natural_key,
 )
 from buildsys.past import Past
-from buildsys.plan.decide import Where, decide, differences
+from buildsys.plan.decide import REJECTED, Where, decide, differences
 from buildsys.plan.key import Given, action_key
 from buildsys.prepare import Prepared, Preparer, ServiceHalf, service_key
 from buildsys.project import PASSED_ON
@@ -39,6 +40,7 @@ from buildsys.spec.graph import FromFile, FromRule, Graph, Source
 from buildsys.spec.pattern import fill
 from buildsys.state.discoveries import Discoveries
 from buildsys.state.files import Files, Seen
+from buildsys.state.rows import LastVerdict
 from buildsys.state.store import Store
 
 
@@ -92,7 +94,8 @@ class Assessment(Keyed):
     result: what was made before and counts; its artifacts have the paths of this workspace. narrowed: what it counts
     by, where it was made under another key. changes: how the key differs from the one that holds now, where nothing
     counts. unchecked: the names of the checks that are not known to hold. failed: those of them that were asked, and
-    failed. dropped: the result holds, but its ephemeral outputs are not all in place.
+    failed. warned: the names of those that failed and hold nothing back, as was told. dropped: the result holds, but
+    its ephemeral outputs are not all in place.
     """
 
     result: Result | None
@@ -101,6 +104,7 @@ class Assessment(Keyed):
     changes: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     dropped: bool = False
 
     def counted(self, discovered: Sequence[Discovered] = ()) -> Digest:
@@ -165,20 +169,19 @@ class Assessor:
         )
 
     def _checked(self, assessed: Sequence[Assessment | BuildError]) -> list[Assessment | BuildError]:
-        """The same, with the checks that are not known to hold for what is there."""
+        """The same, with what is known of the checks for what is there."""
         keys = {
-            (one.action, check.name): check_key(check, one.result.outputs)
+            (one.action, check): check_key(check, one.result.outputs)
             for one in assessed
             if not isinstance(one, BuildError) and one.result
             for check in one.prepared.rule.checks
         }
-        passed = self._past.verdicts(list(keys.values()))
-        unchecked: dict[ActionId, dict[str, bool]] = {}
-        for (action, name), key in keys.items():
-            if not passed.get(key):
-                unchecked.setdefault(action, {})[name] = key in passed
+        known = self._past.verdicts(list(keys.values()))
+        of_action: dict[ActionId, dict[Check, LastVerdict | None]] = {}
+        for (action, check), key in keys.items():
+            of_action.setdefault(action, {})[check] = known.get(key)
         return [
-            one if isinstance(one, BuildError) else _with_unchecked(one, unchecked.get(one.action, {}))
+            one if isinstance(one, BuildError) else _with_verdicts(one, of_action.get(one.action, {}))
             for one in assessed
         ]
 
@@ -197,13 +200,16 @@ class Assessor:
         return found
 
     def rule_changes(self, before: Result, prepared: Prepared) -> list[str]:
-        """How the half of the key that all actions of the rule share differs from an earlier one, where it matters."""
+        """How the half of the key that all actions of the rule share differs from an earlier one, where it matters.
+
+        Where that result counts no more for another reason, that comes first.
+        """
         which = before.context, prepared.context, before.evidence
         if which not in self._changed:
             same = before.context == prepared.context
             parts = prepared.parts if same else self._past.context(before.context)
             self._changed[which] = self.counting.code_changes(before, prepared, parts)
-        return self._changed[which]
+        return [REJECTED, *self._changed[which]] if before.rejected else self._changed[which]
 
     def _keyed(self, action: ActionId) -> Keyed | BuildError:
         try:
@@ -352,13 +358,20 @@ def discovered_line(one: Discovered) -> str:
     return f"{what} {one.name} changed, which its last run read undeclared"
 
 
-def _with_unchecked(one: Assessment, unchecked: Mapping[str, bool]) -> Assessment:
-    """What has yet to be checked, and is dropped, has to be made once more for that. unchecked: name -> it failed."""
-    if not (unchecked and one.dropped):
-        failed = tuple(name for name, has_failed in unchecked.items() if has_failed)
-        return replace(one, unchecked=tuple(unchecked), failed=failed)
-    decision = Decision("run", "its outputs were dropped before they passed their checks")
-    return replace(one, decision=decision, dropped=False)
+def _with_verdicts(one: Assessment, known: Mapping[Check, LastVerdict | None]) -> Assessment:
+    """What has yet to be checked, and is dropped, has to be made once more for that."""
+    settled = {check.name for check, last in known.items() if last and last.settles(check.severity)}
+    unchecked = tuple(check.name for check in known if check.name not in settled)
+    if unchecked and one.dropped:
+        decision = Decision("run", "its outputs were dropped before they passed their checks")
+        return replace(one, decision=decision, dropped=False)
+    failed = [check.name for check, last in known.items() if last and not last.passed]
+    return replace(
+        one,
+        unchecked=unchecked,
+        failed=tuple(name for name in failed if name not in settled),
+        warned=tuple(name for name in failed if name in settled),
+    )
 
 
 def input_parts(inputs: Iterable[Bound]) -> tuple[Part, ...]:

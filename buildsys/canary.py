@@ -240,7 +240,7 @@ class Canary:
         except checks.Cancelled:
             raise Cancelled from None
         for check, verdict in zip(asked, verdicts, strict=True):
-            if not verdict.passed:
+            if verdict.holds_back:
                 error = BuildError(f'check "{check.name}" failed', place=check.place, exit_code=FAILED)
                 return _Fault(action, error, check, verdict)
         return None
@@ -284,4 +284,4 @@ class Canary:
 
 
 def _asked(rule: Rule, *, first: bool) -> list[Check]:
-    return [check for check in rule.checks if not first or getattr(check, "canary", True)]
+    return [check for check in rule.checks if not first or check.canary]

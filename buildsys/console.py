@@ -114,8 +114,10 @@ class Console:
             case ServiceReady():
                 where = event.url.partition("//")[2].partition("/")[0]
                 return [[Span(f"{event.name} ready on {where} ({duration(event.seconds)})")]]
-            case CheckFinished() if not event.verdict.passed:
+            case CheckFinished() if event.verdict.holds_back:
                 self._unchecked.add(event.action)
+            case CheckFinished() if event.warning:
+                return self._once_for_alike(event.action, event.warning)
             case BuildFinished():
                 self._over.set()
                 return self._last_lines(event)
@@ -137,7 +139,7 @@ class Console:
         return lines
 
     def _as_above(self, rule: RuleTally) -> list[Line]:
-        """The other actions of a rule that failed a check which is told already, a line for each check."""
+        """The other actions of a rule that failed a check, or were warned of, as one that is told, a line for each."""
         lines: list[Line] = []
         for (name, problem), actions in self._alike.items():
             if name == rule.name and actions:
@@ -172,18 +174,22 @@ class Console:
             self._first_failed = self._first_failed or event.action
             text = _naming(event)
         if event.action in self._unchecked:
-            kind = event.action.rule, text.partition("\n")[0].replace(name, "").rstrip()
-            if kind in self._alike:
-                self._alike[kind].append(event.action)
-                return []
-            self._alike[kind] = []
-            return error_lines(text)
+            return self._once_for_alike(event.action, text)
         if same not in self._told:
             self._told.add(same)
             return error_lines(text)
         if event.outcome == "blocked":
             return []
         return error_lines(f"{text.partition(chr(10))[0]} (as above{f'; log: {event.log}' if event.log else ''})")
+
+    def _once_for_alike(self, action: ActionId, text: str) -> list[Line]:
+        """What is told of an action and a check in full, but of those of its rule after the first; see `_as_above`."""
+        kind = action.rule, text.partition("\n")[0].replace(str(action), "").rstrip()
+        if kind in self._alike:
+            self._alike[kind].append(action)
+            return []
+        self._alike[kind] = []
+        return error_lines(text)
 
     # ------------------------------------------------------------ the end
 

@@ -125,6 +125,8 @@ class Counting:
 
     def _counted(self, one: Asked, result: Result) -> Counted | None:
         """The result, if it counts for the action; its rest is that of the action's key."""
+        if result.rejected:
+            return None
         alias = result.alias if result.alias and result.alias.key == one.key else None
         is_of_key = alias is not None or result.key == one.key
         seen = (self._evidence.get(alias.evidence) if alias else None) or self._evidence.get(result.evidence)

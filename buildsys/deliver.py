@@ -18,11 +18,11 @@ from pathlib import Path
 from buildsys.assess import Assessment
 from buildsys.digest import NO_DIGEST, Digest
 from buildsys.ephemeral import Ephemeral
-from buildsys.errors import FAILED, BuildError
+from buildsys.errors import FAILED, BuildError, render
 from buildsys.events import CheckFinished, Event, Notice
 from buildsys.execute import Executed
 from buildsys.measured import measured
-from buildsys.model import ActionKey, CheckVerdict, Made, RuleName
+from buildsys.model import ActionId, ActionKey, Check, CheckVerdict, Made, RuleName
 from buildsys.plan.decide import NARROWED
 from buildsys.run.checks import Cancelled, Checks
 from buildsys.state import disk
@@ -75,6 +75,12 @@ class _Parcel:
     @property
     def staged(self) -> Mapping[Made, Path]:
         return dict(zip(self.executed.outputs, self.executed.staged, strict=True)) if self.executed else {}
+
+    @property
+    def checks(self) -> Sequence[Check]:
+        """Those that are to be asked: of what is known, not again those whose answer is."""
+        checks = self.assessment.prepared.rule.checks
+        return checks if self.executed else [check for check in checks if check.name in self.assessment.unchecked]
 
     @property
     def result(self) -> tuple[ActionKey, Digest]:
@@ -183,12 +189,14 @@ class Delivery:
         for made in outputs:
             path = staged.get(made) or self._path(assessment, made)
             files.setdefault(made.name, []).append(path)
-        checks = assessment.prepared.rule.checks
+        checks = parcel.checks
         verdicts = self._checks.run(checks, outputs, files)
-        for verdict in verdicts:
-            self._emit(CheckFinished(assessment.action, verdict))
+        for check, verdict in zip(checks, verdicts, strict=True):
+            warns = not verdict.passed and not verdict.holds_back
+            warning = _warning(assessment.action, check, verdict) if warns else ""
+            self._emit(CheckFinished(assessment.action, verdict, warning))
         rows = [CheckRow(self._run_id, self._profile, assessment.action, verdict) for verdict in verdicts]
-        failed = [verdict for verdict in verdicts if not verdict.passed]
+        failed = [verdict for verdict in verdicts if verdict.holds_back]
         if failed:
             error = self._check_error(assessment, outputs, staged, failed).render()
             self._recorder.record(rows, lambda: parcel.then(Delivered(outputs, error)))
@@ -339,14 +347,14 @@ class Delivery:
         kept = "its outputs are kept until the next build" if ephemeral else "its outputs are kept"
         free = "" if ephemeral else ", which costs no run"
         verdict = failed[0]
-        ended, mending = ("failed", "loosen the check") if verdict.answered else ("gives no answer", "mend its SQL")
+        mending = "loosen the check" if verdict.answered else "mend its SQL"
         check = next(check for check in assessment.prepared.rule.checks if check.name == verdict.check)
         return BuildError(
-            f'check "{verdict.check}" {ended} for {assessment.action}',
+            _problem(assessment.action, verdict),
             place=check.place,
             excerpt=verdict.detail,
             facts=[
-                ("sql", " ".join(check.sql.split())),
+                _sql(check),
                 *(
                     (made.name, path.relative_to(self._files.root).as_posix())
                     for made, path in zip(outputs, paths, strict=False)
@@ -356,6 +364,19 @@ class Delivery:
             hint=f"{kept}: mend the code that made them, or {mending}{free}",
             exit_code=FAILED,
         )
+
+
+def _problem(action: ActionId, verdict: CheckVerdict) -> str:
+    return f'check "{verdict.check}" {"failed" if verdict.answered else "gives no answer"} for {action}'
+
+
+def _sql(check: Check) -> tuple[str, str]:
+    return "sql", " ".join(check.sql.split())
+
+
+def _warning(action: ActionId, check: Check, verdict: CheckVerdict) -> str:
+    """What is told of a check that failed and holds nothing back."""
+    return render("warning", _problem(action, verdict), check.place, verdict.detail, [_sql(check)])
 
 
 def alias_rows(profile: str, assessment: Assessment, run_id: int) -> list[AliasRow]:

@@ -125,11 +125,12 @@ def excerpt_of(text: str, line: int, *, around: int = 2, column: int = 0, width:
 def _carets(text: str, column: int, width: int) -> str:
     """Blanks as wide as what stands before the column, and carets as wide as what begins there."""
     before, marked = text[: column - 1], text[column - 1 : column - 1 + width].rstrip()
-    blanks = "".join(c if c == "\t" else " " * _columns(c) for c in before.ljust(column - 1))
-    return blanks + "^" * max(1, sum(map(_columns, marked)))
+    blanks = "".join(c if c == "\t" else " " * columns_of(c) for c in before.ljust(column - 1))
+    return blanks + "^" * max(1, sum(map(columns_of, marked)))
 
 
-def _columns(character: str) -> int:
+def columns_of(character: str) -> int:
+    """How many columns of a terminal it takes."""
     if character.isascii():
         return 1
     import unicodedata  # few lines are wrong, and few of them need it

@@ -93,8 +93,11 @@ class ActionFinished:
 
 @dataclass(frozen=True)
 class CheckFinished:
+    """warning: rendered, of a check that failed and holds nothing back."""
+
     action: ActionId
     verdict: CheckVerdict
+    warning: str = ""
 
 
 @dataclass(frozen=True)

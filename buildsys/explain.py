@@ -54,8 +54,8 @@ class Basis:
     """The result that holds now. started: when its run began, in UTC. outputs: with their paths in the workspace.
 
     dropped: not all of them are there, and need not be. checks: their names, which hold for the outputs where the
-    action is up to date. alias: why the result holds under a key that is not its own. discovered: what its run asked
-    for that is not declared.
+    action is up to date, but for those that warned of them. alias: why the result holds under a key that is not its
+    own. discovered: what its run asked for that is not declared.
     """
 
     key: ActionKey
@@ -64,6 +64,7 @@ class Basis:
     outputs: tuple[Made, ...] = ()
     dropped: bool = False
     checks: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     alias: Alias | None = None
     discovered: tuple[Discovered, ...] = ()
 
@@ -234,13 +235,15 @@ class Explainer:
         return any(self._surveyor.planned[need].fate in ("run", "maybe") for need in needs)
 
     def _basis(self, action: ActionId, result: Result) -> Basis:
+        keyed = self._surveyor.keyed.get(action)
         return Basis(
             key=result.key,
             run_id=result.run_id,
             started=self._started(result.run_id),
             outputs=result.outputs,
-            dropped=action in self._surveyor.keyed and self._surveyor.keyed[action].dropped,
+            dropped=keyed is not None and keyed.dropped,
             checks=tuple(check.name for check in self._surveyor.graph.rules[action.rule].checks),
+            warned=keyed.warned if keyed else (),
             alias=result.alias,
             discovered=tuple(self._counting.discovered(result)),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,14 +79,26 @@ def find(folder: Path, prefix: str) -> list[tuple[str, Reply, bool]]:
     """
     with ReplyLog(folder, writable=False) as log:
         found = [one for one in log.answers() if one[0].startswith(prefix)]
-    ids = sorted({key for key, _, _ in found})
+    _only(prefix, {key for key, _, _ in found})
+    return sorted(found, key=lambda one: one[2])
+
+
+def ids_of(log: ReplyLog, prefixes: Sequence[str]) -> set[str]:
+    """The ids of answered requests that begin so, one for each. Raises BuildError as `find`."""
+    known = {key for key, _, _ in log.answers()} if prefixes else set()
+    return {_only(prefix, {key for key in known if key.startswith(prefix)}) for prefix in prefixes}
+
+
+def _only(prefix: str, found: Collection[str]) -> str:
+    """The one id that was found."""
+    ids = sorted(found)
     if len(ids) != 1:
         problem = f'no id of a request begins with "{prefix}"'
         if ids:
             problem = f'{len(ids):,} ids begin with "{prefix}": {", ".join(ids[:3])}{" ..." if len(ids) > 3 else ""}'
         hint = 'ids are the keys in `buildsys sql "FROM requests"`'
         raise BuildError(problem, hint=hint, exit_code=NO_SUCH_TARGET)
-    return sorted(found, key=lambda one: one[2])
+    return ids[0]
 
 
 def as_row(key: str, reply: Reply) -> dict[str, Any]:

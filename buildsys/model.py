@@ -6,13 +6,12 @@ Knows nothing of TOML, files, processes or databases. A record holds facts, neve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, NewType
 
 from buildsys.digest import NO_DIGEST, Digest, digest_of
 from buildsys.errors import Place, render
-from buildsys.request import AS_WRITTEN, Variation
 
 RuleName = NewType("RuleName", str)
 Shard = NewType("Shard", str)
@@ -109,13 +108,24 @@ class Output:
     place: Place
 
 
+Cell = str | int | float | bool | None
+"""A value of a row, as JSON has it."""
+Severity = Literal["error", "warn"]
+"""What a check that fails comes to: outputs that are held back, or a word about them."""
+
+
 @dataclass(frozen=True)
 class Check:
-    """A SQL assertion over a rule's outputs, each a table of its name."""
+    """A SQL assertion over a rule's outputs, each a table of its name.
+
+    canary: whether it is asked of the first few replies before the rest is sent.
+    """
 
     name: str
     sql: str
     place: Place
+    severity: Severity = "error"
+    canary: bool = True
 
 
 @dataclass(frozen=True)
@@ -242,22 +252,6 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-@dataclass(frozen=True)
-class Declared:
-    """All rule files together, with values from the configs as `variation` has them.
-
-    prices: None where none are declared. pools: name -> size.
-    """
-
-    rules: Mapping[RuleName, Rule]
-    services: Mapping[str, Service]
-    keeping: Keeping = field(default_factory=Keeping)
-    prices: Prices | None = None
-    pools: Mapping[str, int] = field(default_factory=dict)
-    variation: Variation = AS_WRITTEN
-    limits: Limits = NO_LIMITS
-
-
 # ---------------------------------------------------------------- made: bytes, results, decisions
 
 
@@ -333,6 +327,7 @@ class Result:
 
     context: digest of the half of the key that all actions of the rule share. evidence: of its `Evidence`, "" where
     that was not kept. alias: the key that it was found under, where that is not its own. counts_as: see `counted`.
+    rejected: it rests on a reply that was rejected since, so it counts no more.
     """
 
     key: ActionKey
@@ -343,6 +338,7 @@ class Result:
     evidence: Digest = NO_DIGEST
     counts_as: Digest = NO_DIGEST
     alias: Alias | None = None
+    rejected: bool = False
 
     @property
     def counted(self) -> Digest:
@@ -447,6 +443,7 @@ class CheckVerdict:
     """How one check ended for one action. key: digest of its SQL and the outputs' digests. detail: what people read.
 
     answered: its SQL gave rows to judge by; false also where an output can't be read as the table that it asks.
+    severity: that the check had. n_rows: that offend; rows: the first of them, their texts cut.
     """
 
     check: str
@@ -455,6 +452,14 @@ class CheckVerdict:
     detail: str = ""
     wall_s: float = 0.0
     answered: bool = True
+    severity: Severity = "error"
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    n_rows: int = 0
+
+    @property
+    def holds_back(self) -> bool:
+        return not self.passed and self.severity == "error"
 
 
 @dataclass(frozen=True)

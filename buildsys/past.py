@@ -28,6 +28,7 @@ from buildsys.model import (
 from buildsys.state.files import Row
 from buildsys.state.manifest import Manifest, short_key
 from buildsys.state.recording import Measured
+from buildsys.state.rows import LastVerdict
 
 T = TypeVar("T")
 
@@ -117,8 +118,8 @@ class Past:
         others = [profile for profile in profiles if profile != self.profile]
         return {profile: self.under(profile) for profile in others}
 
-    def verdicts(self, keys: Sequence[Digest]) -> Mapping[Digest, bool]:
-        """The last verdict of each of these keys of checks that has one: whether it passed."""
+    def verdicts(self, keys: Sequence[Digest]) -> Mapping[Digest, LastVerdict]:
+        """The last verdict of each of these keys of checks that has one."""
         return self._ask(lambda manifest: manifest.verdicts(keys)) if keys else {}
 
     def sql_flaws(self, texts: Sequence[str]) -> list[str]:

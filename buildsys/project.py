@@ -14,10 +14,11 @@ from functools import cached_property
 from pathlib import Path
 
 from buildsys.errors import BuildError, Place, excerpt_of
-from buildsys.model import NO_LIMITS, Declared, Limits
+from buildsys.model import NO_LIMITS, Limits
 from buildsys.request import AS_WRITTEN, DEFAULT_PROFILE, Variation
 from buildsys.source_tree import SourceTree
 from buildsys.spec.config import Config
+from buildsys.spec.declared import Declared
 from buildsys.spec.graph import Graph
 from buildsys.spec.project_tables import limited
 from buildsys.spec.rulefile import read_configs, read_rules

@@ -26,6 +26,11 @@ _LINEAGE = """
     WHERE $2 IS NULL OR l.kind <> 'artifact' OR l.path IN (SELECT path FROM artifacts WHERE profile = $2)
     ORDER BY ALL
 """
+_REQUESTS_WHERE = """SELECT DISTINCT key FROM requests
+    WHERE (NOT rejected OR key NOT IN (SELECT key FROM requests WHERE NOT rejected)) AND (
+{condition}
+)"""
+_N_BEFORE = _REQUESTS_WHERE.partition("{condition}")[0].count("\n")
 _POINTER = re.compile(r"^LINE (?P<line>\d+): (?P<shown>.*)\n(?P<before> *)\^", re.MULTILINE)
 
 
@@ -126,6 +131,27 @@ def shards_built(root: Path, profile: str) -> dict[RuleName, int]:
     query = "SELECT rule, count(DISTINCT shard) FROM artifacts WHERE profile = $1 AND shard <> '' GROUP BY rule"
     with connect(root) as con:
         return {RuleName(rule): n for rule, n in con.execute(query, [profile]).fetchall()}
+
+
+def requests_where(root: Path, condition: str) -> set[str]:
+    """Keys of the requests for which a condition over the view `requests` holds, by the newest that is told of each.
+
+    Of one that was rejected and asked anew, what is told of the first reply is left out; of one that was not, it is
+    not: whoever rejected it may have been killed. Raises BuildError, with line and column in the condition, where it is
+    none.
+    """
+    import duckdb
+
+    query = _REQUESTS_WHERE.format(condition=condition)
+    with connect(root) as con:
+        try:
+            if len(con.extract_statements(query)) > 1:
+                raise BuildError("there is more than one condition", facts=[("condition", condition)])
+            return {key for (key,) in con.execute(query).fetchall()}
+        except duckdb.Error as error:
+            wrong = explained(query, str(error))
+            place = wrong.place and Place("condition", wrong.place.line - _N_BEFORE, wrong.place.column)
+            raise BuildError(wrong.problem, place=place, excerpt=wrong.excerpt, hint=wrong.hint) from error
 
 
 def explained(query: str, text: str) -> BuildError:

@@ -34,7 +34,7 @@ LAYERS = [
     {"deliver", "explain", "ledger", "query", "serving"},
     {"workshop"},
     {"build"},
-    {"interface", "accept"},
+    {"interface", "accept", "reject"},
     {"tally"},
     {"terminal"},
     {"console"},

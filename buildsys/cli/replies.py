@@ -1,4 +1,4 @@
-"""`buildsys replies` and its commands: `stats`, `show`, `export`, `import`, `verify`."""
+"""`buildsys replies` and its commands: `stats`, `show`, `reject`, `export`, `import`, `verify`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from buildsys.cli.here import Here, in_project
 from buildsys.cli.output import print_json
 from buildsys.errors import FAILED, BuildError
 from buildsys.ledger import Stats, as_row, bring_in, find, stats, write_all
-from buildsys.phrases import counted
+from buildsys.model import ActionId
+from buildsys.phrases import counted, listed
+from buildsys.reject import Rejection, Which, foreseen, rejecting
+from buildsys.request import DEFAULT_PROFILE
 from buildsys.run.replies import Reply
 from buildsys.spec.sizes import size_text
 from buildsys.terminal import Line, Span, show
@@ -34,6 +37,7 @@ _FILE: Final = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     examples=(
         ("buildsys replies", "how many there are, of which models, and how they ended"),
         ("buildsys replies show 4f1c", "one: what was asked, and the body that came"),
+        ("buildsys replies reject 4f1c", "ask for it anew with the next build"),
         ("buildsys replies export replies.jsonl", "all of them, to keep or to take elsewhere"),
         ("buildsys replies import replies.jsonl", "take those that are not there yet"),
     ),
@@ -116,6 +120,82 @@ def _pretty(data: bytes) -> str:
     with contextlib.suppress(ValueError, RecursionError):
         return json.dumps(json.loads(data), indent=2, ensure_ascii=False)
     return data.decode("utf-8", "backslashreplace")
+
+
+@command.command(
+    "reject",
+    cls=Command,
+    examples=(
+        ("buildsys replies reject --where \"finish_reason = 'length'\"", "all that were cut off"),
+        ('buildsys replies reject --where "..." --dry-run', "how many, and what runs again for them"),
+        ("buildsys replies reject 4f1c 90ab", "two, by the first letters of their ids"),
+    ),
+)
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--where", metavar="SQL", default="", help="Those for which a condition over the view `requests` holds.")
+@click.option("-n", "--dry-run", is_flag=True, help="Reject nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@json_option("Print the ids, and what runs again, as JSON.")
+@in_project
+def reject_command(here: Here, ids: tuple[str, ...], where: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Have requests asked anew by the next build.
+
+    Their replies stay in the log and count no more, nor does any result that rests on them. To ask again costs what
+    asking cost.
+    """
+    if bool(ids) == bool(where.strip()):
+        raise BuildError("say which replies: their ids, or a condition", hint="--where \"finish_reason = 'length'\"")
+    _folder(here)
+    which = Which(ids, where)
+    if dry_run:
+        found = foreseen(here.project, which)
+        _tell(found, as_json, rejected=False)
+        return
+    with rejecting(here.project, which) as (found, reject):
+        if found.ids:
+            if not as_json:
+                show([*_rejection_lines(found)], sys.stdout)
+            _confirm(found, yes)
+            reject()
+    _tell(found, as_json, rejected=bool(found.ids))
+
+
+def _confirm(found: Rejection, yes: bool) -> None:
+    """Raises BuildError where nobody says that they may be asked for again."""
+    if yes:
+        return
+    n_replies = counted(len(found.ids), "reply")
+    if not sys.stdin.isatty():
+        raise BuildError(f"{n_replies} would have to be paid for again", hint="say so with --yes")
+    click.confirm(f"ask for {n_replies} anew, and pay for them?", abort=True, err=True)
+
+
+def _tell(found: Rejection, as_json: bool, *, rejected: bool) -> None:
+    """How it ended. rejected: else nothing was done."""
+    if as_json:
+        actions = [{"profile": profile, "action": action} for profile, action in found.actions]
+        print_json({"rejected": rejected, "ids": found.ids, "rules": found.n_asked, "actions": actions})
+    elif not found.ids:
+        show([[Span("no reply that counts fits: there is nothing to reject")]], sys.stdout)
+    elif rejected:
+        last = f"{counted(len(found.ids), 'reply')} rejected"
+        show([[Span(last, "bold"), Span(" · the next build asks for them anew", "dim")]], sys.stdout)
+    else:
+        show([*_rejection_lines(found), [Span("nothing was rejected", "dim")]], sys.stdout)
+
+
+def _rejection_lines(found: Rejection) -> Iterator[Line]:
+    """What there is to say before it is done."""
+    for rule, n in found.n_asked.items():
+        yield [Span(f"  {rule:<14} "), Span(counted(n, "reply"), "bold")]
+    names = listed((_named(profile, action) for profile, action in found.actions), most=8)
+    again = f"{counted(len(found.actions), 'action')} will run again: {names}"
+    yield [Span(again if found.actions else "no action will run again")]
+    yield [Span(f"{counted(len(found.ids), 'reply')} to be asked for anew, and paid for")]
+
+
+def _named(profile: str, action: ActionId) -> str:
+    return str(action) if profile == DEFAULT_PROFILE else f"{action} ({profile})"
 
 
 @command.command(

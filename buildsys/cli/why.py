@@ -206,8 +206,10 @@ def _place_rows(basis: Basis, *, full: bool) -> Iterator[tuple[str, str]]:
     most = len(artifacts) if full else 4
     texts = (f"{artifact.path} {_short(artifact.digest, full)}" for artifact in artifacts)
     yield "dropped" if basis.dropped else "in place", listed(texts, most)
-    if basis.checks:
-        yield "checks", f"{', '.join(basis.checks)}: passed"
+    passed = [name for name in basis.checks if name not in basis.warned]
+    told = [f"{', '.join(names)}: {what}" for names, what in ((passed, "passed"), (basis.warned, "warned")) if names]
+    if told:
+        yield "checks", "; ".join(told)
 
 
 def _part_texts(group: str, parts: Sequence[Part], *, full: bool) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from buildsys.model import Decision, Part, Result
 
 NARROWED: Final = "what changed in its code did not run"
+REJECTED: Final = "replies were rejected"
 Where = Literal["workspace", "store", "dropped", "nowhere"]
 """Where the outputs of a result are: all in place, else those that are not in the store, else dropped as ephemeral ones
 may be, else some are lost."""

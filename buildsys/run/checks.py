@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from buildsys.digest import Digest, digest_of
 from buildsys.model import Check, CheckVerdict, Made
+from buildsys.run.offending import MOST_ROWS, kept, shown
+from buildsys.run.tensors import tensors
 
 if TYPE_CHECKING:
     import duckdb
 
-_SHOWN_ROWS = 5
 _INTERRUPT_S = 0.02
 _READERS = {
     ".parquet": "read_parquet({files})",
@@ -27,10 +28,18 @@ _READERS = {
     ".json": "read_json({files}, maximum_object_size = 268435456)",
     ".csv": "read_csv({files})",
 }
+_TENSORS = ".safetensors"
+_TENSOR_COLUMNS = (
+    "unnest($1::VARCHAR[]) AS name, unnest($2::VARCHAR[]) AS dtype, unnest($3::BIGINT[][]) AS shape, "
+    "unnest($4::BIGINT[]) AS bytes"
+)
 
 
 def check_key(check: Check, outputs: Sequence[Made]) -> Digest:
-    """What a verdict holds for: the SQL, and the digests of the outputs that it can see."""
+    """What a verdict holds for: the SQL, and the digests of the outputs that it can see.
+
+    Not the severity: that says what a verdict comes to, and makes no other one.
+    """
     return digest_of("check", 1, check.sql, [[made.name, made.shard, made.artifact.digest] for made in outputs])
 
 
@@ -91,14 +100,28 @@ def _open(connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[Path
     """Make an output a table; says what is wrong with it, "" where nothing is."""
     import duckdb
 
-    reader = _READERS.get(paths[0].suffix) if paths else None
-    if reader is None:
-        return "" if not paths else f"{paths[0].name} is no table: a check reads .parquet, .jsonl, .json and .csv"
+    if not paths:
+        return ""
+    if paths[0].suffix == _TENSORS:
+        return _open_tensors(connection, name, paths)
+    if (reader := _READERS.get(paths[0].suffix)) is None:
+        return f"{paths[0].name} is no table: a check reads {', '.join(_READERS)} and {_TENSORS}"
     listed = "[" + ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths) + "]"
     try:
         connection.execute(f'CREATE VIEW "{name}" AS SELECT * FROM {reader.format(files=listed)}')
     except duckdb.Error as error:
         return _first_line(error)
+    return ""
+
+
+def _open_tensors(connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[Path]) -> str:
+    """The same for files of tensors: a row for each tensor."""
+    try:
+        found = [tensor for path in paths for tensor in tensors(path)]
+    except (OSError, ValueError) as error:
+        return str(error)
+    columns = zip(*found, strict=True) if found else ((), (), (), ())
+    connection.execute(f'CREATE TABLE "{name}" AS SELECT {_TENSOR_COLUMNS}', [list(column) for column in columns])
     return ""
 
 
@@ -109,26 +132,41 @@ def _run(connection: duckdb.DuckDBPyConnection, check: Check, key: Digest, probl
     try:
         cursor = connection.execute(check.sql)
         names = [column[0] for column in cursor.description or ()]
-        rows = cursor.fetchmany(_SHOWN_ROWS + 1)
+        rows = cursor.fetchmany(MOST_ROWS + 1)
+        n_rows = len(rows) if len(rows) <= MOST_ROWS else max(len(rows), _count(connection, check.sql))
     except duckdb.Error as error:
         said = [line for line in str(error).splitlines() if line.strip()]
         told = "\n".join([*said, *(f"{name}: {problem}" for name, problem in problems.items())])
-        return CheckVerdict(check.name, key, False, told, time.monotonic() - started, answered=False)
-    passed, detail = _judge(names, rows)
-    return CheckVerdict(check.name, key, passed, detail, time.monotonic() - started)
-
-
-def _judge(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> tuple[bool, str]:
+        wall_s = time.monotonic() - started
+        return CheckVerdict(check.name, key, False, told, wall_s, answered=False, severity=check.severity)
+    wall_s = time.monotonic() - started
     if len(rows) == 1 and len(names) == 1 and (rows[0][0] is None or isinstance(rows[0][0], bool)):
-        value = rows[0][0]
-        return value is True, "" if value else f"it gives {'NULL' if value is None else 'false'}"
-    if not rows:
-        return True, ""
-    shown = [
-        ", ".join(f"{name}={value!r}" for name, value in zip(names, row, strict=True)) for row in rows[:_SHOWN_ROWS]
-    ]
-    more = ["..."] if len(rows) > _SHOWN_ROWS else []
-    return False, "\n".join(["offending rows:", *shown, *more])
+        detail = {True: "", False: "it gives false", None: "it gives NULL"}[rows[0][0]]
+        return CheckVerdict(check.name, key, not detail, detail, wall_s, severity=check.severity)
+    first = rows[:MOST_ROWS]
+    return CheckVerdict(
+        check.name,
+        key,
+        not rows,
+        shown(names, first, n_rows) if rows else "",
+        wall_s,
+        severity=check.severity,
+        columns=tuple(names),
+        rows=tuple(tuple(map(kept, row)) for row in first),
+        n_rows=n_rows,
+    )
+
+
+def _count(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
+    """How many rows the last statement gives. They are counted where they come up, and none of them is kept."""
+    import duckdb
+
+    connection.abort()  # what is left of the rows that were looked at
+    *_, last = connection.extract_statements(sql)
+    try:
+        return int(connection.sql(last).aggregate("count(*)").fetchall()[0][0])
+    except duckdb.ParserException:  # This way of asking knows no comment behind the last semicolon.
+        return sum(1 for _ in iter(connection.execute(last).fetchone, None))
 
 
 def _first_line(error: Exception) -> str:

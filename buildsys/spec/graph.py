@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from buildsys.errors import NO_SUCH_TARGET, BuildError, nearest
-from buildsys.model import NO_SHARD, SHARD_NAME, ActionId, Declared, Input, Ref, Rule, RuleName, Service, Shard
+from buildsys.model import NO_SHARD, SHARD_NAME, ActionId, Input, Ref, Rule, RuleName, Service, Shard
+from buildsys.spec.declared import Declared
 from buildsys.spec.names import PUBLIC_VIEWS
 from buildsys.spec.pattern import fill, may_meet
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from buildsys.errors import BuildError
-from buildsys.model import Declared, Keeping, Limits, Prices
+from buildsys.model import Keeping, Limits, Prices
+from buildsys.spec.declared import Declared
 from buildsys.spec.sizes import bytes_of
 from buildsys.spec.tables import FileTable, StoreTable
 from buildsys.spec.toml_text import TomlText

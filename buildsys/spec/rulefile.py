@@ -11,16 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from buildsys.errors import nearest
-from buildsys.model import GPU, MEMORY, Asking, Check, Declared, Each, Output, Rule, RuleName, Service, Versions
+from buildsys.model import GPU, MEMORY, Asking, Check, Each, Output, Rule, RuleName, Service, Versions
 from buildsys.request import AS_WRITTEN, Variation
 from buildsys.spec.agreement import check_agreement
 from buildsys.spec.config import Config, parse_config
+from buildsys.spec.declared import Declared
 from buildsys.spec.names import why_no_name, why_no_rule
 from buildsys.spec.pattern import rename
 from buildsys.spec.project_tables import project_tables
 from buildsys.spec.rule_text import PROFILE, SHARD, RuleText, is_marked, literal
 from buildsys.spec.sizes import bytes_of
-from buildsys.spec.tables import FileTable, RuleTable, ServiceTable
+from buildsys.spec.tables import CheckTable, FileTable, RuleTable, ServiceTable
 from buildsys.spec.toml_places import Keys
 from buildsys.spec.toml_text import TomlText, header, parse_toml
 from buildsys.spec.variation import varied
@@ -145,9 +146,7 @@ class _RuleReader:
             params=text.params((*keys, "params"), table.params),
             settings=text.params((*keys, "settings"), table.settings),
             outputs=tuple(self._output(output, pattern, each) for output, pattern in table.outputs.items()),
-            checks=tuple(
-                Check(check, sql, text.toml.place(*keys, "checks", check)) for check, sql in table.checks.items()
-            ),
+            checks=tuple(self._check(check, written) for check, written in table.checks.items()),
             env=tuple(table.env),
             secrets=self._secrets(),
             services=tuple(table.services),
@@ -164,6 +163,12 @@ class _RuleReader:
         if kind == "shell":
             self._check_command(rule)
         return self._chat(rule) if kind == "chat" else rule
+
+    def _check(self, name: str, written: str | CheckTable) -> Check:
+        place = self.text.toml.place(*self.keys, "checks", name)
+        if isinstance(written, str):
+            return Check(name, written, place)
+        return Check(name, written.sql, place, written.severity, written.canary)
 
     def _resource(self, name: str, written: int | str) -> tuple[str, int]:
         """How much of a resource an action takes: a number, of memory also a size."""

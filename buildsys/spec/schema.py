@@ -25,6 +25,7 @@ def json_schema() -> dict[str, Any]:
     tables["RuleTable"]["title"] = "[rule.NAME]"
     tables["RuleTable"]["oneOf"] = [{"required": [kind]} for kind in KINDS]
     tables["RuleTable"]["dependentRequired"] = {"chat": ["endpoint"]} | {key: ["chat"] for key in CHAT_ONLY}
+    tables["CheckTable"]["title"] = "a check"
     tables["ServiceTable"]["title"] = "[service.NAME]"
     tables["StoreTable"]["title"] = "[store]"
     tables["PriceTable"]["title"] = "[price]"
@@ -43,6 +44,8 @@ def rules_reference() -> str:
         *_keys({"properties": {key: tables["FileTable"]["properties"][key] for key in ("config", "pools")}}),
         f"## `[rule.NAME]`\n\n{tables['RuleTable']['description']}\n\n{_RULE_NAMES}",
         *_keys(tables["RuleTable"]),
+        f"## `[rule.NAME.checks.CHECK]`\n\n{tables['CheckTable']['description']}\n",
+        *_keys(tables["CheckTable"]),
         f"## `[service.NAME]`\n\n{tables['ServiceTable']['description']}\n",
         *_keys(tables["ServiceTable"]),
         *(
@@ -68,6 +71,10 @@ def _default(schema: Schema) -> str:
 
 
 def _type(schema: Schema) -> str:
+    if "$ref" in schema:
+        return "a table"
+    if choices := schema.get("enum"):
+        return " or ".join(map(inline_toml, choices))
     if choices := schema.get("anyOf"):
         return " or ".join(_type(choice) for choice in choices if choice.get("type") != "null")
     if isinstance(schema.get("type"), list):

@@ -6,7 +6,7 @@ reference, its example is also the hint where a value does not fit.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -34,6 +34,39 @@ Closure = Annotated[str, Meta(pattern="^closure$")]
 Function = Annotated[
     str, Meta(pattern=r"^[^:@$]+\.py::[A-Za-z_][A-Za-z0-9_]*$", title="a function of a script (path.py::function)")
 ]
+
+
+class CheckTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A check of which more is to be said than its SQL, `name = { sql = "...", ... }` in place of `name = "..."`."""
+
+    sql: Annotated[
+        Text,
+        Meta(
+            description="The assertion, as it is written where it stands alone.",
+            examples=["SELECT avg((answer <> '')::INT) >= 0.95 FROM samples"],
+        ),
+    ]
+    severity: Annotated[
+        Literal["error", "warn"],
+        Meta(
+            description=(
+                "What it comes to where it fails. An `error` keeps the outputs from their place. With `warn` they are "
+                "published and built upon all the same: the offending rows are shown once, as a warning, and the "
+                "verdict is recorded. To change it asks that check anew where it had failed, and runs nothing else."
+            ),
+            examples=["warn"],
+        ),
+    ] = "error"
+    canary: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether it is asked of the first few replies before the rest is sent; `false` for what holds of all "
+                "rows together, such as how many there are."
+            ),
+            examples=[False],
+        ),
+    ] = True
 
 
 class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -139,16 +172,18 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         ),
     ]
     checks: Annotated[
-        dict[Name, Text],
+        dict[Name, Text | CheckTable],
         Meta(
             description=(
                 "Assertions in SQL, by name, over the outputs of one action: each output that is Parquet, JSON Lines, "
-                "JSON or CSV is a table of its name, with the rows of this action's shard alone (of all shards that it "
-                "made, where it makes them). A check that gives one row of one BOOLEAN holds where that is true; false "
-                "and NULL, as of an average over no rows, fail. One that gives anything else asks for offending rows: "
-                "it holds where there are none, so `SELECT count(*) ...` never does. SQL that gives no answer fails, "
-                "too; a text that is no SQL is refused before anything runs. A check that fails keeps the outputs from "
-                "their place, and all that needs them from running."
+                "JSON or CSV is a table of its name, with the rows of this action's shard alone (of all shards that "
+                "it made, where it makes them). One that is `.safetensors` is a table of its tensors, by its header: "
+                "`name` and `dtype` (as the file has it, such as `BF16`), VARCHAR; `shape`, BIGINT[]; `bytes`, "
+                "BIGINT. A check that gives one row of one BOOLEAN holds where that is true; false and NULL, as of an "
+                "average over no rows, fail. One that gives anything else asks for offending rows: it holds where "
+                "there are none, so `SELECT count(*) ...` never does. SQL that gives no answer fails, too; a text "
+                "that is no SQL is refused before anything runs. A check that fails keeps the outputs from their "
+                "place, and all that needs them from running; one with `severity`, see below, may only warn."
             ),
             examples=[{"answered": "SELECT avg((answer <> '')::INT) >= 0.95 FROM samples"}],
         ),

@@ -13,7 +13,8 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, NoReturn, TypeGuard, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, NoReturn, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -63,7 +64,7 @@ class TomlText:
 
         within: the table with declared keys around it. example: of the nearest key that has one.
         """
-        bare = _bare(kind)
+        bare = _meant(kind, value)
         if _is_struct(bare):
             self._refuse_unknown_key(bare, value, keys)
             within = keys if isinstance(value, dict) else within
@@ -202,9 +203,16 @@ def _in_words(name: str, kind: Any, value: Any, message: str) -> str:
         return f"{name} has to be {wanted}, not {_WORDS[match[2]]}"
     if match := _LIMIT.match(message):
         return f"{name} has to be {'at least' if match[1] == '>=' else 'more than'} {float(match[2]):g}, not {value}"
+    if message.startswith("Invalid enum value"):
+        return f'{name} is "{value}", which is {_neither(kind)}'
     if "matching regex" in message:
         return f'{name} is "{value}", which is not {next(meta.title for meta in _metas(kind) if meta.title)}'
     return f"{name} is empty" if not value else f"{name} has {len(value)} entries, and may have one"
+
+
+def _neither(kind: Any) -> str:
+    """`neither "a" nor "b"`, of the texts that a key may have."""
+    return "neither " + " nor ".join(f'"{choice}"' for choice in get_args(_bare(kind)))
 
 
 def _example(key: str, kind: Any) -> str:
@@ -220,15 +228,22 @@ def _bare(kind: Any) -> Any:
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
+def _meant(kind: Any, value: Any) -> Any:
+    """What a table or an array is to be, where it may be something else, too."""
+    kind = _bare(kind)
+    choices = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
+    if isinstance(value, list):
+        return next((one for one in choices if get_origin(one) is list), kind)
+    return next((one for one in choices if _is_struct(one)), kind) if isinstance(value, dict) else kind
+
+
 def _is_struct(kind: Any) -> TypeGuard[type[msgspec.Struct]]:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def _parts(kind: Any, value: Any) -> Iterator[tuple[str | int, Any, Any]]:
     """(key, declared type, value) of what a table or array holds."""
-    kind = _bare(kind)
-    if isinstance(value, list):  # of what may be something else, too
-        kind = next((one for one in get_args(kind) if get_origin(one) is list), kind)
+    kind = _meant(kind, value)
     if _is_struct(kind) and isinstance(value, dict):
         hints = get_type_hints(kind, include_extras=True)
         yield from ((key, hints[key], part) for key, part in value.items())

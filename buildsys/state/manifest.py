@@ -35,7 +35,7 @@ from buildsys.state import questions
 from buildsys.state.columns import as_given, insert, storable
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.recording import Cells, Counters, Measured, Recording, Which, released
-from buildsys.state.rows import LastRun, OutputTable, Row
+from buildsys.state.rows import LastRun, LastVerdict, OutputTable, Row
 from buildsys.state.schema import MIGRATIONS
 from buildsys.state.snapshot import (
     attach,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 _Known: TypeAlias = tuple[Counters, set[Digest]]
 _MOST_AKIN: Final = 8
 _FOUND_BY: Final = 8
-_OUTPUT: Final = slice(13, None)
+_OUTPUT: Final = slice(14, None)
 """Where they are in a row of results; see `questions`."""
 
 
@@ -191,6 +191,15 @@ class Manifest:
         """Keys of the requests that results rest on, but none of these."""
         return {key for (key,) in self._fetch(questions.UNNEEDED_REQUESTS, list(needed))}
 
+    def asked_by(self, requests: Collection[str]) -> dict[RuleName, int]:
+        """How many of these requests each rule has made. requests: their keys."""
+        return {RuleName(rule): n for rule, n in self._fetch(questions.ASKERS, list(requests))}
+
+    def resting_on(self, requests: Collection[str]) -> list[tuple[str, ActionId]]:
+        """Profile and action of all results that hold now and rest on the replies to these requests."""
+        rows = self._fetch(questions.RESTING, list(requests))
+        return [(profile, ActionId(RuleName(rule), Shard(shard))) for profile, rule, shard in rows]
+
     def last_tried(self) -> dict[tuple[str, ActionId], tuple[int, ActionKey]]:
         """For each action of each profile the last run that tried it, and under which key."""
         rows = self._fetch(questions.LAST_TRIED)
@@ -246,11 +255,10 @@ class Manifest:
         """Path -> stat and digest, as last recorded."""
         return {as_given(path): (Stat(*stat), Digest(digest)) for path, *stat, digest in self._fetch(questions.FILES)}
 
-    def verdicts(self, keys: Sequence[Digest]) -> dict[Digest, bool]:
-        """The last verdict of each of these keys of checks that has one: whether it passed."""
-        query = """SELECT key, max_by(passed, recorded.checks.rowid) FROM recorded.checks
-                   WHERE key IN (SELECT unnest($1)) GROUP BY key"""
-        return {Digest(key): passed for key, passed in self._fetch(query, list(keys))} if keys else {}
+    def verdicts(self, keys: Sequence[Digest]) -> dict[Digest, LastVerdict]:
+        """The last verdict of each of these keys of checks that has one."""
+        rows = self._fetch(questions.VERDICTS, list(keys)) if keys else []
+        return {Digest(key): LastVerdict(*verdict) for key, *verdict in rows}
 
     def sql_flaw(self, sql: str) -> str:
         """What DuckDB says of a text that is no SQL, with line and pointer where it knows; "" where it is."""
@@ -430,9 +438,9 @@ def short_key(key: ActionKey) -> int:
 
 def _result(row: Sequence[Any], outputs: tuple[Made, ...]) -> Result:
     """From the columns before those of an output; see `questions`."""
-    _, key, rule, shard, run_id, context, evidence, counts_as, _, *alias = row[: _OUTPUT.start]
+    _, key, rule, shard, run_id, context, evidence, counts_as, _, *alias, rejected = row[: _OUTPUT.start]
     named = Alias(*alias) if alias[0] else None
-    return Result(key, ActionId(rule, shard), run_id, outputs, context, evidence, counts_as, named)
+    return Result(key, ActionId(rule, shard), run_id, outputs, context, evidence, counts_as, named, rejected)
 
 
 def _known(con: duckdb.DuckDBPyConnection) -> _Known:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 _RESULT: Final = "r.run_id, r.context, coalesce(r.evidence, ''), coalesce(r.counts_as, '')"
-"""Of a result, after its key and action; then come what it is found by, and its alias."""
+"""Of a result, after its key and action; then come what it is found by, its alias, and whether it is rejected."""
+_REJECTED: Final = "r.result_id IN (FROM recorded.rejected)"
 HELD: Final = f"""
     SELECT h.hold_id, r.key, h.rule, h.shard, {_RESULT}, NULL, a.key, a.evidence, a.said_by, a.reason,
-        p.name, p.shard, p.path, p.digest, p.size, p.executable, p.tree
+        {_REJECTED}, p.name, p.shard, p.path, p.digest, p.size, p.executable, p.tree
     FROM recorded.current h JOIN recorded.results r USING (result_id) LEFT JOIN recorded.places p USING (hold_id)
     LEFT JOIN recorded.current_aliases a
         ON a.profile = h.profile AND a.rule = h.rule AND a.shard = h.shard AND a.result_id = h.result_id
@@ -21,7 +22,7 @@ HELD: Final = f"""
 _NO_ALIAS: Final = "NULL AS alias, NULL AS alias_evidence, NULL AS said_by, NULL AS reason"
 _MADE: Final = f"""
     SELECT row_number() OVER (ORDER BY r.result_id DESC) AS n, r.key, r.rule, r.shard, {_RESULT}, w.found,
-        w.alias, w.alias_evidence, w.said_by, w.reason, r.result_id
+        w.alias, w.alias_evidence, w.said_by, w.reason, {_REJECTED} AS rejected, r.result_id
     FROM wanted w JOIN recorded.results r USING (result_id)
 """
 _WITH_OUTPUTS: Final = """
@@ -43,7 +44,7 @@ AKIN: Final = f"""
     WITH wanted AS (
         SELECT max(r.result_id) AS result_id, r.rest AS found, {_NO_ALIAS}
         FROM recorded.results r JOIN recorded.evidence e USING (evidence)
-        WHERE r.rest IN (SELECT unnest($1)) AND e.used <> '' GROUP BY r.rest, r.evidence
+        WHERE r.rest IN (SELECT unnest($1)) AND e.used <> '' AND NOT {_REJECTED} GROUP BY r.rest, r.evidence
         QUALIFY row_number() OVER (PARTITION BY r.rest ORDER BY max(r.result_id) DESC) <= $2
     ), made AS ({_MADE}) {_WITH_OUTPUTS}
 """
@@ -87,6 +88,14 @@ UNNEEDED_REQUESTS: Final = """
     SELECT q.key FROM recorded.requests q JOIN recorded.results r USING (rule, shard, run_id)
     WHERE r.result_id IN (SELECT unnest($1::BIGINT[]))
 """
+ASKERS: Final = """
+    SELECT rule, count(DISTINCT key) FROM recorded.requests WHERE key IN (SELECT unnest($1)) GROUP BY rule ORDER BY rule
+"""
+RESTING: Final = """
+    SELECT DISTINCT h.profile, h.rule, h.shard FROM recorded.current h JOIN recorded.results r USING (result_id)
+    JOIN recorded.requests q ON q.run_id = r.run_id AND q.rule = r.rule AND q.shard = r.shard
+    WHERE q.key IN (SELECT unnest($1))
+"""
 LAST_TRIED: Final = """
     SELECT profile, rule, shard, max(run_id), max_by(key, run_id) FROM recorded.actions
     WHERE key IS NOT NULL GROUP BY profile, rule, shard
@@ -99,6 +108,10 @@ SHORT_KEYS: Final = """
     SELECT DISTINCT ('0x' || left(key, 15))::BIGINT FROM recorded.results
     UNION SELECT ('0x' || left(rest, 15))::BIGINT FROM recorded.results WHERE rest <> ''
     UNION SELECT ('0x' || left(key, 15))::BIGINT FROM recorded.aliases WHERE said_by = 'accepted'
+"""
+VERDICTS: Final = """
+    SELECT key, max_by(passed, recorded.checks.rowid), max_by(severity, recorded.checks.rowid) FROM recorded.checks
+    WHERE key IN (SELECT unnest($1)) GROUP BY key
 """
 ONCE: Final = """
     SELECT context FROM recorded.contexts
@@ -150,8 +163,8 @@ ASKED: Final = """
         WHERE a.rule = $1 AND (a.key IN (SELECT unnest($3))
             OR a.key IN (SELECT key FROM recorded.results WHERE context = $2))
     )
-    SELECT record_id, count(DISTINCT key) FROM recorded.requests SEMI JOIN same USING (run_id, profile, rule, shard)
-    WHERE status > 0 GROUP BY record_id
+    SELECT record_id, count(DISTINCT key) FROM requests SEMI JOIN same USING (run_id, profile, rule, shard)
+    WHERE status > 0 AND NOT rejected GROUP BY record_id
 """
 BEGIN_RUN: Final = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[], $6::VARCHAR[]"
 NEXT_RUN: Final = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"

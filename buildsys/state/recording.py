@@ -5,6 +5,7 @@ Knows nothing of connections and SQL but the order of the columns in `schema`. W
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -13,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, Evidence, Observed, Prices, RuleName, Trace
+from buildsys.model import ActionId, ActionKey, CheckVerdict, Evidence, Observed, Prices, RuleName, Trace
 from buildsys.state.rows import (
     ActionRow,
     AliasRow,
@@ -23,6 +24,7 @@ from buildsys.state.rows import (
     Hold,
     MetricsRow,
     PricesRow,
+    RejectionRow,
     RequestRow,
     ResultRow,
     Row,
@@ -175,8 +177,8 @@ class Recording:
                 self.tables["actions"].append((*who, *cells, row.gpus))
             case CheckRow(verdict=verdict):
                 who = row.run_id, row.profile, *row.action
-                cells = verdict.check, verdict.key, verdict.passed, verdict.detail, verdict.wall_s
-                self.tables["checks"].append((*who, *cells))
+                cells = verdict.check, verdict.key, verdict.passed, verdict.detail, verdict.wall_s, verdict.severity
+                self.tables["checks"].append((*who, *cells, *_offending(verdict)))
             case FileRow():
                 self.tables["files"].append((next(self._counters.files), row.path, *row.stat, row.digest))
             case PricesRow():
@@ -185,10 +187,19 @@ class Recording:
                 self.tables["services"].append(row)
             case RequestRow():
                 self.tables["requests"].append(_request(row))
+            case RejectionRow():
+                self.tables["rejections"].append(row)
             case SettingRow():
                 self.tables["settings"].append(row)
             case VersionRow():
                 self.tables["versions"].append(row)
+
+
+def _offending(verdict: CheckVerdict) -> tuple[int | None, str | None]:
+    if not verdict.n_rows:
+        return None, None
+    rows = [dict(zip(verdict.columns, row, strict=True)) for row in verdict.rows]
+    return verdict.n_rows, json.dumps(rows, ensure_ascii=False)
 
 
 def _told(trace: Trace) -> Iterator[tuple[str, str]]:

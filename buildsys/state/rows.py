@@ -1,4 +1,4 @@
-"""What the manifest is told, and of runs what it tells: frozen records, each of them one row or a few.
+"""What the manifest is told, and of runs and checks what it tells: frozen records, each of them one row or a few.
 
 Knows nothing of SQL. Paths are relative to the project; times are seconds since the epoch, durations seconds.
 """
@@ -22,6 +22,7 @@ from buildsys.model import (
     Prices,
     RuleName,
     SaidBy,
+    Severity,
     Shard,
     Usage,
 )
@@ -234,6 +235,13 @@ class RequestRow:
     reused: bool = False
 
 
+class RejectionRow(NamedTuple):
+    """The reply to a request counts no more, nor what rests on it. key: the request's. run_id: the last run by then."""
+
+    key: str
+    run_id: int
+
+
 Row = (
     Context
     | ResultRow
@@ -244,11 +252,23 @@ Row = (
     | CheckRow
     | FileRow
     | RequestRow
+    | RejectionRow
     | PricesRow
     | ServiceRow
     | SettingRow
     | VersionRow
 )
+
+
+class LastVerdict(NamedTuple):
+    """What is recorded of a check and the outputs that it saw. severity: that it had then."""
+
+    passed: bool
+    severity: Severity
+
+    def settles(self, severity: Severity) -> bool:
+        """Nothing is left to ask or to tell: it passed, or was warned of, and would be again."""
+        return self.passed or self.severity == severity == "warn"
 
 
 @dataclass(frozen=True)

@@ -107,5 +107,33 @@ _TEXTS: Final = """
 CREATE TABLE recorded.texts (name VARCHAR, digest VARCHAR, text VARCHAR);
 """
 
-MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE, _VERSIONS, _TEXTS)
+_SEVERITY: Final = """
+ALTER TABLE recorded.checks ADD COLUMN severity VARCHAR DEFAULT 'error';
+"""
+
+_OFFENDING: Final = """
+-- How many rows a check gave, and the first of them as JSON: a list of objects; NULL where there are none.
+ALTER TABLE recorded.checks ADD COLUMN n_offending BIGINT;
+ALTER TABLE recorded.checks ADD COLUMN offending VARCHAR;
+"""
+
+_REJECTIONS: Final = """
+-- Requests that are to be asked anew. run_id: the last run by then; what it and those before it had of the reply counts
+-- no more.
+CREATE TABLE recorded.rejections (key VARCHAR, run_id INTEGER);
+"""
+
+MIGRATIONS: Final = (
+    _FIRST,
+    _OVERRIDES,
+    _METRICS,
+    _PRICES,
+    _SETTINGS,
+    _EVIDENCE,
+    _VERSIONS,
+    _TEXTS,
+    _SEVERITY,
+    _OFFENDING,
+    _REJECTIONS,
+)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

@@ -19,6 +19,13 @@ CREATE OR REPLACE VIEW recorded.current_aliases AS
 SELECT * FROM recorded.aliases
 WHERE alias_id IN (SELECT max(alias_id) FROM recorded.aliases GROUP BY profile, rule, shard) AND result_id IS NOT NULL;
 
+-- The results that rest on a reply which was rejected after they were made.
+CREATE OR REPLACE VIEW recorded.rejected AS
+SELECT DISTINCT r.result_id
+FROM recorded.rejections x
+JOIN recorded.requests q ON q.key = x.key AND q.run_id <= x.run_id
+JOIN recorded.results r ON r.run_id = q.run_id AND r.rule = q.rule AND r.shard = q.shard;
+
 -- The discovered inputs of each result.
 CREATE OR REPLACE VIEW recorded.discoveries AS
 SELECT r.result_id, d.kind, d.name, d.value
@@ -50,8 +57,11 @@ CREATE OR REPLACE VIEW requests AS
 SELECT r.run_id, r.profile, r.rule, r.shard, r.record_id, r.sample, r.model, r.identity, r.endpoint, r.finish_reason,
     r.prompt_tokens, r.output_tokens, r.wall_s, r.status, r.error, r.reused, r.key,
     CASE WHEN r.reused OR r.status = 0 THEN 0 ELSE 1 END * (p.request + greatest(r.prompt_tokens, 0) * p.input_token
-        + greatest(r.output_tokens, 0) * p.output_token) AS cost
-FROM recorded.requests r LEFT JOIN recorded.prices p USING (run_id);
+        + greatest(r.output_tokens, 0) * p.output_token) AS cost,
+    coalesce(r.run_id <= x.run_id, false) AS rejected
+FROM recorded.requests r
+LEFT JOIN recorded.prices p USING (run_id)
+LEFT JOIN (SELECT key, max(run_id) AS run_id FROM recorded.rejections GROUP BY key) x USING (key);
 
 CREATE OR REPLACE VIEW actions AS
 SELECT a.run_id, a.profile, a.rule, a.shard, a.outcome, a.key, a.reason,
@@ -85,7 +95,8 @@ LEFT JOIN (
 ORDER BY r.run_id;
 
 CREATE OR REPLACE VIEW checks AS
-SELECT run_id, profile, rule, shard, name, passed, detail, key, wall_s FROM recorded.checks;
+SELECT run_id, profile, rule, shard, name, severity, passed, detail, n_offending, offending, key, wall_s
+FROM recorded.checks;
 
 -- Each run has the metrics of the results that it made, took or left in place; also of those that failed a check.
 CREATE OR REPLACE VIEW metrics AS

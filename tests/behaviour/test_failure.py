@@ -165,7 +165,7 @@ def test_a_check_shows_the_offending_rows(sums: Space) -> None:
     sums.write("rules/sums.toml", RULES + '[rule.number.checks]\nodd = "SELECT n FROM n WHERE n = 2"\n')
     built = sums.build(keep_going=True)
     assert built.failed == ["number[2]"]
-    assert "n=2" in built.errors
+    assert "    1 offending row:\n      n\n      2\n" in built.errors
 
 
 def test_a_script_that_does_not_parse_blocks_its_rules_and_invalidates_nothing(sums: Space) -> None:

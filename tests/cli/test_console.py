@@ -182,6 +182,21 @@ def test_a_check_that_fails_for_many_shards_is_told_once_with_their_names(told):
     assert len(told.lines) == 5
 
 
+def test_a_check_that_only_warns_is_told_once_with_the_other_shards_named(told):
+    told(*begin(("samples", 3)))
+    for shard in (0, 2, 1):
+        text = f'warning: check "full" failed for samples[{shard}]\n    n={shard}'
+        failed = CheckVerdict("full", Digest("0"), False, severity="warn")
+        told(CheckFinished(action_of(f"samples[{shard}]"), failed, text))
+        told.act(f"samples[{shard}]")
+    assert told.lines[:3] == [
+        'warning: check "full" failed for samples[0]',
+        "    n=0",
+        'warning: check "full" failed for samples[1], samples[2] (as above)',
+    ]
+    assert told.lines[3].split() == ["samples", "3", "ran", "full", "0", "%"]
+
+
 def test_shards_that_failed_a_check_are_named_where_a_build_ends_before_all_are_done(told):
     told(*begin(("samples", 4)))
     for shard in range(2):

@@ -10,10 +10,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from buildsys.digest import Digest
-from buildsys.model import ActionId, ActionKey, Alias, Discovered, Evidence, Made, Observed, Part, Result, Shard, Trace
+from buildsys.model import (
+    ActionId,
+    ActionKey,
+    Alias,
+    Discovered,
+    Evidence,
+    Made,
+    Observed,
+    Part,
+    Result,
+    Shard,
+    Trace,
+)
 from buildsys.state.files import Row as KnownRow
 from buildsys.state.manifest import short_key
-from buildsys.state.rows import AliasRow, CheckRow, Context, FileRow, Hold, ResultRow, Row
+from buildsys.state.rows import AliasRow, CheckRow, Context, FileRow, Hold, LastVerdict, ResultRow, Row
 from buildsys.state.snapshot import published_path, snapshot_path
 
 _MOST_AKIN = 8
@@ -41,7 +53,7 @@ class MemoryManifest:
         self._discovered: dict[Digest, list[Discovered]] = {}
         self._places: dict[str, dict[str, set[Digest]]] = {}
         self._contexts: dict[Digest, tuple[Part, ...]] = {}
-        self._verdicts: dict[Digest, bool] = {}
+        self._verdicts: dict[Digest, LastVerdict] = {}
         self._files: dict[str, KnownRow] = {}
         self._is_published = False
 
@@ -147,7 +159,7 @@ class MemoryManifest:
     def known_files(self) -> dict[str, KnownRow]:
         return dict(self._files)
 
-    def verdicts(self, keys: Sequence[Digest]) -> dict[Digest, bool]:
+    def verdicts(self, keys: Sequence[Digest]) -> dict[Digest, LastVerdict]:
         return {key: self._verdicts[key] for key in keys if key in self._verdicts}
 
     def sql_flaw(self, sql: str) -> str:
@@ -174,7 +186,7 @@ class MemoryManifest:
                 case Context():
                     self._contexts[row.context] = row.parts
                 case CheckRow(verdict=verdict):
-                    self._verdicts[verdict.key] = verdict.passed
+                    self._verdicts[verdict.key] = LastVerdict(verdict.passed, verdict.severity)
                 case FileRow():
                     self._files[row.path] = (row.stat, row.digest)
         self._is_published = False

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from buildsys.errors import BuildError
-from buildsys.model import NO_LIMITS, Declared, Keeping, Limits, Prices, RuleName
+from buildsys.model import NO_LIMITS, Keeping, Limits, Prices, RuleName
+from buildsys.spec.declared import Declared
 from buildsys.spec.project_tables import limited
 from buildsys.spec.rulefile import read_rules
 from buildsys.spec.sizes import bytes_of, size_text

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from buildsys.errors import BuildError, Place
-from buildsys.model import Check, Declared, Each, Input, Output, Param, Ref, Rule, RuleName, Service, Versions
+from buildsys.model import Check, Each, Input, Output, Param, Ref, Rule, RuleName, Service, Versions
+from buildsys.spec.declared import Declared
 from buildsys.spec.rulefile import read_rules
 from buildsys.spec.schema import EXAMPLE
 
@@ -41,6 +42,16 @@ def rule(text: str) -> Rule:
     if "outputs =" not in text:
         lines.append('outputs = { o = "b/o" }')
     return read("\n".join(lines)).rules[RuleName("a")]
+
+
+def test_a_check_is_a_text_or_a_table() -> None:
+    more = 'severity = "warn", canary = false'
+    text = f'checks = {{ a = "SELECT true", b = {{ sql = "FROM o" }}, c = {{ sql = "FROM o", {more} }} }}'
+    a, b, c = rule(text).checks
+    assert (a.name, a.sql, a.severity, a.canary) == ("a", "SELECT true", "error", True)
+    assert (b.name, b.sql, b.severity, b.canary) == ("b", "FROM o", "error", True)
+    assert (c.name, c.sql, c.severity, c.canary) == ("c", "FROM o", "warn", False)
+    assert [check.place.column for check in (a, b, c)] == [text.index(f"{name} =") + 1 for name in "abc"]
 
 
 def test_the_example_of_the_reference_is_read_whole() -> None:

@@ -87,6 +87,12 @@ def test_every_key_of_a_service_has_an_example_that_can_be_read() -> None:
     reads("[service.v]\n" + "".join(found))
 
 
+def test_every_key_of_a_check_has_an_example_that_can_be_read() -> None:
+    found = examples("`[rule.NAME.checks.CHECK]`")
+    assert len(found) == len(json_schema()["$defs"]["CheckTable"]["properties"])
+    reads(f'[rule.a]\nrun = "s.py::f"\noutputs = {{ samples = "s.jsonl" }}\n[rule.a.checks.c]\n{"".join(found)}')
+
+
 def test_every_key_of_the_file_has_an_example_that_can_be_read() -> None:
     for example in examples("The file"):
         reads(example)
@@ -97,7 +103,7 @@ def test_every_key_of_a_table_for_the_project_has_an_example_that_can_be_read(ta
     reads(f"{beside}[{table}]\n" + "".join(examples(f"`[{table}]`")))
 
 
-@pytest.mark.parametrize("name", ["RuleTable", "ServiceTable", "StoreTable", "PriceTable", "LimitsTable"])
+@pytest.mark.parametrize("name", ["RuleTable", "CheckTable", "ServiceTable", "StoreTable", "PriceTable", "LimitsTable"])
 def test_the_schema_tells_every_key_with_meaning_and_example(name: str) -> None:
     table = json_schema()["$defs"][name]
     assert table["additionalProperties"] is False
@@ -114,6 +120,9 @@ def test_the_schema_is_one_that_editors_read() -> None:
     rule = schema["$defs"]["RuleTable"]
     assert rule["oneOf"] == [{"required": ["run"]}, {"required": ["shell"]}, {"required": ["chat"]}]
     assert rule["required"] == ["outputs"]
+    check = rule["properties"]["checks"]["additionalProperties"]
+    assert check["anyOf"] == [{"type": "string", "minLength": 1}, {"$ref": "#/$defs/CheckTable"}]
+    assert schema["$defs"]["CheckTable"]["properties"]["severity"]["enum"] == ["error", "warn"]
     for reference in _references(schema):
         assert reference.removeprefix("#/$defs/") in schema["$defs"]
 

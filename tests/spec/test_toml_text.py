@@ -89,6 +89,31 @@ OUTPUTS = 'outputs = { o = "b/o" }\n'
         ("[rule.a]\noutputs = {}\n", "2:1", "outputs in [rule.a] is empty", "for example: outputs = {"),
         (f'[rule.a]\n{OUTPUTS}[rule.a.checks]\nc = ""\n', "4:1", "checks.c in [rule.a] is empty", "for example"),
         (
+            f"[rule.a]\n{OUTPUTS}checks = {{ c = 3 }}\n",
+            "3:12",
+            "checks.c in [rule.a] has to be a string or a table",
+            "f",
+        ),
+        (f"[rule.a]\n{OUTPUTS}checks = {{ c = {{}} }}\n", "3:12", '[rule.a.checks.c] lacks "sql"', "for example: sql"),
+        (
+            f'[rule.a]\n{OUTPUTS}checks = {{ c = {{ sql = "x", severty = "warn" }} }}\n',
+            "3:29",
+            'unknown key "severty" in [rule.a.checks.c]',
+            'did you mean "severity"?',
+        ),
+        (
+            f'[rule.a]\n{OUTPUTS}[rule.a.checks.c]\nsql = "x"\nseverity = "warning"\n',
+            "5:1",
+            'severity in [rule.a.checks.c] is "warning", which is neither "error" nor "warn"',
+            'for example: severity = "warn"',
+        ),
+        (
+            f'[rule.a]\n{OUTPUTS}checks = {{ c = {{ sql = "", canary = false }} }}\n',
+            "3:18",
+            "sql in [rule.a.checks.c] is empty",
+            "for example: sql",
+        ),
+        (
             f'[rule.a]\n{OUTPUTS}each = {{ a = "x", b = "y" }}\n',
             "3:1",
             "each in [rule.a] has 2 entries, and may have one",

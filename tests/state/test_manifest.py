@@ -124,9 +124,11 @@ def test_the_start_of_a_run_is_known(filled):
 def test_the_last_verdict_of_a_check_counts(filled):
     act = small.action("samples", "0")
     key = digest_of("check", "0")
-    assert filled.verdicts([key, digest_of("other")]) == {key: True}
-    filled.commit([CheckRow(1, "default", act, CheckVerdict("reasoning_captured", key, False))])
-    assert filled.verdicts([key]) == {key: False}
+    assert filled.verdicts([key, digest_of("other")]) == {key: (True, "error")}
+    for severity in ("error", "warn"):
+        verdict = CheckVerdict("reasoning_captured", key, False, severity=severity)
+        filled.commit([CheckRow(1, "default", act, verdict)])
+        assert filled.verdicts([key]) == {key: (False, severity)}
     assert filled.verdicts([]) == {}
 
 
