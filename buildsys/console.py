@@ -154,8 +154,9 @@ class Console:
         line += _counts(outcomes, "dim" if rule.quiet else "")
         taken = sum(len(span.text) for span in line[1:])
         line.append(Span(f"{' ' * max(0, 15 - taken)}{rule.elapsed():>11}  ", "dim"))
-        line.append(Span(", ".join(rule.facts())))
-        return line
+        line.append(Span(" · ".join(filter(None, [", ".join(rule.facts()), ", ".join(rule.ends())]))))
+        flaws = ", ".join(f"{kind} {n:,}" for kind, n in rule.flaws())
+        return [*line, Span(f" · {flaws}", "yellow")] if flaws else line
 
     def _failure(self, event: Event) -> list[Line]:
         """A failure in full, one like it in a line; a diagnostic once for all that it blocks.

@@ -315,6 +315,7 @@ class Delivery:
                 status=asked.status,
                 error=asked.error,
                 reused=not asked.sent,
+                bad=", ".join(asked.bad),
             )
             for asked in executed.requests
         ]

@@ -56,7 +56,7 @@ class RequestCounts:
     """How far the requests of a call are. done, total: sent or not. Tokens are those of the requests that were sent.
 
     in_flight: now, with those that stand in for another call. retries: attempts that brought no answer. finish_reasons,
-    bad: of the replies so far, how many of each; see `run.quality` for what is bad.
+    bad: of the replies so far, how many of each, whoever sent them; `run.quality` says what is bad.
     """
 
     done: int = 0

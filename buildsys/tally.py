@@ -25,12 +25,16 @@ from buildsys.events import (
 from buildsys.model import ActionId, Outcome, Prices, RuleName
 from buildsys.phrases import counted, duration
 from buildsys.plan import price
+from buildsys.run.quality import TRUNCATED, bad_among
 
 ORDER: Final[tuple[Outcome, ...]] = ("failed", "blocked", "reused", "restored", "ran", "skipped", "cancelled")
 """How outcomes are told: what is wrong first."""
 
 _WORTH_TELLING_S: Final = 0.05
+_NOTHING: Final = RequestCounts()
 _REQUESTS: Final = ("done", "total", "sent", "output_tokens", "input_tokens")
+_WELL: Final = frozenset({"stop", "tool_calls"})
+"""Reasons to end that are not worth a word while there are no others."""
 
 
 @dataclass
@@ -50,6 +54,8 @@ class RuleTally:
     checks: dict[str, list[bool]] = field(default_factory=dict)
     asked: dict[ActionId, RequestCounts] = field(default_factory=dict)
     requests: Counter[str] = field(default_factory=Counter)
+    finish_reasons: Counter[str] = field(default_factory=Counter)
+    bad: Counter[str] = field(default_factory=Counter)
     summaries: dict[str, None] = field(default_factory=dict)
     told: bool = False
 
@@ -76,10 +82,16 @@ class RuleTally:
 
     def answer(self, event: RequestsAnswered) -> None:
         """Events hold totals of their action; the rule's totals grow by what is new in them."""
-        before = self.asked.get(event.action)
+        now, before = event.counts, self.asked.get(event.action, _NOTHING)
         for name in _REQUESTS:
-            self.requests[name] += getattr(event.counts, name) - (getattr(before, name) if before else 0)
-        self.asked[event.action] = event.counts
+            self.requests[name] += getattr(now, name) - getattr(before, name)
+        for totals, new, old in (
+            (self.finish_reasons, now.finish_reasons, before.finish_reasons),
+            (self.bad, now.bad, before.bad),
+        ):
+            totals.update(new)
+            totals.subtract(old)
+        self.asked[event.action] = now
 
     def finish(self, event: ActionFinished, now: float) -> None:
         began = self.running.pop(event.action, None)
@@ -115,6 +127,16 @@ class RuleTally:
         if n_tokens:
             found.append(counted(n_tokens, "token"))
         return found
+
+    def ends(self) -> list[str]:
+        """Why replies ended, the most frequent first; nothing where all ended well."""
+        found = {reason: n for reason, n in self.finish_reasons.most_common() if n}
+        return [] if _WELL.issuperset(found) else [f"{reason} {n:,}" for reason, n in found.items()]
+
+    def flaws(self) -> list[tuple[str, int]]:
+        """Kinds of bad replies that `ends` does not tell already, and how many there are of each."""
+        bad = bad_among(self.bad, self.requests["done"])
+        return [(kind, n) for kind, n in Counter(bad).most_common() if kind != TRUNCATED]
 
     def _check_facts(self) -> list[str]:
         """Each check with the share of actions that it holds for; several that all hold are only counted."""

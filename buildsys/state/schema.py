@@ -107,5 +107,10 @@ _TEXTS: Final = """
 CREATE TABLE recorded.texts (name VARCHAR, digest VARCHAR, text VARCHAR);
 """
 
-MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE, _VERSIONS, _TEXTS)
+_BAD: Final = """
+-- The kinds of what is wrong with a reply, by commas; NULL of requests that were recorded before anybody looked.
+ALTER TABLE recorded.requests ADD COLUMN bad VARCHAR;
+"""
+
+MIGRATIONS: Final = (_FIRST, _OVERRIDES, _METRICS, _PRICES, _SETTINGS, _EVIDENCE, _VERSIONS, _TEXTS, _BAD)
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

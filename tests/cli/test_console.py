@@ -123,6 +123,36 @@ def test_requests_are_told_with_their_tokens_and_what_was_answered_before(told):
     assert told.lines[-1].endswith("400 requests, 112 answered before, 16,384 tokens")
 
 
+def answered(told: Told, name: str, counts: RequestCounts) -> None:
+    told(ActionStarted(action_of(name), ""), RequestsAnswered(action_of(name), counts))
+    told(ActionFinished(action_of(name), "ran", ""))
+
+
+def test_replies_that_did_not_end_well_are_told_with_what_is_wrong(told):
+    told(*begin(("replies", 2)))
+    ends, bad = {"stop": 200, "length": 2}, {"truncated": 2, "empty reasoning": 5, "refused": 54}
+    answered(told, "replies[0]", RequestCounts(256, 256, 256, 8192, finish_reasons=ends, bad=bad))
+    ends, bad = {"stop": 255, "length": 1}, {"truncated": 1}
+    answered(told, "replies[1]", RequestCounts(256, 256, 256, 8192, finish_reasons=ends, bad=bad))
+    assert told.lines[-1].endswith("512 requests, 16,384 tokens · stop 455, length 3 · refused 54, empty reasoning 5")
+
+
+def test_replies_that_are_all_well_need_no_words(told):
+    """Those of a model that never reasons are, too."""
+    told(*begin(("replies", 2)))
+    for name in ("replies[0]", "replies[1]"):
+        ends = {"stop": 250, "tool_calls": 6}
+        answered(told, name, RequestCounts(256, 256, 256, 8192, finish_reasons=ends, bad={"empty reasoning": 256}))
+    assert told.lines[-1].endswith("512 requests, 16,384 tokens")
+
+
+def test_a_shard_without_reasoning_among_others_that_have_some_is_told(told):
+    told(*begin(("replies", 2)))
+    answered(told, "replies[0]", RequestCounts(9, 9, 9, bad={"empty reasoning": 9}))
+    answered(told, "replies[1]", RequestCounts(9, 9, 9))
+    assert told.lines[-1].endswith("18 requests · empty reasoning 9")
+
+
 def test_a_check_is_told_with_the_share_of_actions_that_it_holds_for(told):
     told(*begin(("samples", 2)))
     told(verdict("samples[0]", "reasoning_captured", True), verdict("samples[1]", "reasoning_captured", False))
