@@ -65,7 +65,10 @@ _DRAIN_S = 10.0
 
 @dataclass(frozen=True)
 class Options:
-    """jobs: actions at a time. force: targets that run though up to date. limits: these win over the declared ones."""
+    """jobs: actions at a time. force: targets that run though up to date. limits: these win over the declared ones.
+
+    retry_failed: ask again what servers refused.
+    """
 
     targets: tuple[str, ...] = ()
     force: tuple[str, ...] = ()
@@ -73,6 +76,7 @@ class Options:
     keep_going: bool = False
     command: str = "buildsys build"
     limits: Limits = NO_LIMITS
+    retry_failed: bool = False
 
 
 def build(project: Project, options: Options, emit: Callable[[Event], None]) -> BuildFinished:
@@ -117,7 +121,8 @@ class Build:
         self._files = Files(project.root, self._past.files, project.looks)
         self._store = Store(project.state, graph.keeping.link_above)
         self._preparer = Preparer(project, graph)
-        self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past)
+        retry = options.retry_failed
+        self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past, retry_refused=retry)
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files, self._past)
         self._diagnosis = Diagnosis(project, graph, self._preparer, wanted.shards)
         self._blocked = self._diagnosis.blocked
@@ -127,7 +132,7 @@ class Build:
         self._ephemeral = Ephemeral(graph, self._files, self._past)
         budget = graph.keeping.ephemeral_budget
         if budget is not None:
-            room_needed(project, graph, wanted, options.targets, self._past).refuse()
+            room_needed(project, graph, wanted, options.targets, self._past, retry_refused=retry).refuse()
         self._supply = Supply(graph, wanted, self._frontier, self._assessor, self._ephemeral, budget)
         self._asked_for = frozenset(graph.target(text) for text in options.targets)
         self._forced = frozenset(graph.target(text) for text in options.force)

@@ -35,6 +35,7 @@ _CALM_S: Final = 0.3
 """A build that is over sooner shows no region at all."""
 
 _BAR: Final = 16
+_AGAIN: Final = Span(" (asked again only by buildsys build --retry-failed)", "dim")
 _STYLES: Final[Mapping[str, Style]] = {"failed": "red", "blocked": "yellow", "cancelled": "yellow", "skipped": "yellow"}
 
 
@@ -197,8 +198,7 @@ class Console:
         for rule in (*self._held, *unsettled):
             lines += self._as_above(rule)
             lines += [] if _only_waited(rule) else [self._rule_line(rule)]
-        lines += self._left_out()
-        return [*lines, self._final_line(event)]
+        return [*lines, *self._left_out(), *self._refused(), self._final_line(event)]
 
     def _left_out(self) -> list[Line]:
         lines: list[Line] = []
@@ -211,6 +211,14 @@ class Console:
         if not_started:
             lines.append([Span("not started:", "yellow"), Span(f" {listed(not_started, most=12)}")])
         return lines
+
+    def _refused(self) -> list[Line]:
+        """How many requests servers refused, and how to ask them again."""
+        of_rule = {rule.name: n for rule in self._tally.rules.values() if (n := rule.requests["refused"])}
+        if not of_rule:
+            return []
+        text = f" {counted(sum(of_rule.values()), 'request')} of {listed(of_rule, most=12)}"
+        return [[Span("refused:", "yellow"), Span(text), _AGAIN]]
 
     def _final_line(self, event: BuildFinished) -> Line:
         ordered = [(outcome, event.counts[outcome]) for outcome in ORDER if event.counts.get(outcome)]

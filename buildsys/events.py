@@ -55,7 +55,8 @@ class ActionStarted:
 class RequestCounts:
     """How far the requests of a call are. done, total: sent or not. Tokens are those of the requests that were sent.
 
-    in_flight: now, with those that stand in for another call. retries: attempts that brought no answer. finish_reasons,
+    in_flight: now, with those that stand in for another call. retries: attempts that brought no answer. refused: by the
+    server, in this build or an earlier one, so that `--retry-failed` asks them again. finish_reasons,
     bad: of the replies so far, how many of each, whoever sent them; `run.quality` says what is bad.
     """
 
@@ -68,6 +69,7 @@ class RequestCounts:
     retries: int = 0
     finish_reasons: Mapping[str, int] = field(default_factory=dict)
     bad: Mapping[str, int] = field(default_factory=dict)
+    refused: int = 0
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ ORDER: Final[tuple[Outcome, ...]] = ("failed", "blocked", "reused", "restored", 
 
 _WORTH_TELLING_S: Final = 0.05
 _NOTHING: Final = RequestCounts()
-_REQUESTS: Final = ("done", "total", "sent", "output_tokens", "input_tokens")
+_REQUESTS: Final = ("done", "total", "sent", "output_tokens", "input_tokens", "refused")
 _WELL: Final = frozenset({"stop", "tool_calls"})
 """Reasons to end that are not worth a word while there are no others."""
 

@@ -534,6 +534,7 @@ class _Call:
             self.finish_reasons[finish_reason(told.content) or "none"] += 1
 
     def _count_error(self, reply: Reply) -> None:
+        self.add(refused=1)
         error = f"{reply.status}: {server_words(reply.body)}"
         self.n_last_error = self.n_last_error + 1 if error == self.last_error else 1
         self.last_error = error

@@ -197,6 +197,7 @@ def test_what_is_wrong_with_replies_is_counted_by_kind_whoever_asked_for_them(en
     assert (first.counts[-1].finish_reasons, first.counts[-1].bad) == ({"stop": 1, "length": 1}, bad)
     assert again.counts[-1].finish_reasons == {"stop": 1, "length": 1}
     assert (again.counts[-1].bad, again.counts[-1].sent) == (bad | {"refused": 1}, 1)
+    assert (first.counts[-1].refused, again.counts[-1].refused) == (0, 1)
     assert [asked.bad for asked in answered.requests] == [(), ("truncated", "empty reasoning"), ("refused",)]
 
 

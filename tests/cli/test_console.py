@@ -153,6 +153,17 @@ def test_a_shard_without_reasoning_among_others_that_have_some_is_told(told):
     assert told.lines[-1].endswith("18 requests · empty reasoning 9")
 
 
+def test_requests_that_were_refused_are_told_at_the_end_with_what_asks_them_again(told):
+    told(*begin(("replies", 2), ("labels", 1)))
+    answered(told, "replies[0]", RequestCounts(9, 9, 9, bad={"refused": 3}, refused=2))
+    answered(told, "replies[1]", RequestCounts(9, 9, 9))
+    answered(told, "labels", RequestCounts(9, 9, 9, bad={"refused": 1}, refused=1))
+    told(BuildFinished(1, "done", 2, {"ran": 3}))
+    assert told.lines[-2] == (
+        "refused: 3 requests of replies, labels (asked again only by buildsys build --retry-failed)"
+    )
+
+
 def test_a_check_is_told_with_the_share_of_actions_that_it_holds_for(told):
     told(*begin(("samples", 2)))
     told(verdict("samples[0]", "reasoning_captured", True), verdict("samples[1]", "reasoning_captured", False))
