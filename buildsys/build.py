@@ -202,9 +202,9 @@ class Build:
         return "done" if all(outcome in GOOD for outcome in self._outcomes.values()) else "failed"
 
     def _beginning(self) -> BuildStarted:
-        rules = tuple(self._wanted.shards)
-        gpus = {name: rule.gpus for name in rules if (rule := self._graph.rules[name]).gpus}
-        return BuildStarted(self._options.command, self._options.targets, rules, self._graph.prices, gpus)
+        rules, graph = tuple(self._wanted.shards), self._graph
+        gpus = {name: rule.gpus for name in rules if (rule := graph.rules[name]).gpus}
+        return BuildStarted(self._options.command, self._options.targets, rules, graph.prices, gpus, graph.limits)
 
     def _tell_diagnostics(self) -> None:
         """At once: what is found later costs an hour more."""

@@ -9,18 +9,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from buildsys.model import ActionId, CheckVerdict, Diagnostic, Outcome, Prices, RuleName, Usage
+from buildsys.model import (
+    NO_LIMITS,
+    ActionId,
+    CheckVerdict,
+    Diagnostic,
+    Limits,
+    Outcome,
+    Prices,
+    RuleName,
+    Usage,
+)
 
 
 @dataclass(frozen=True)
 class BuildStarted:
-    """rules: all that the targets need, upstream first. prices: None where none are declared. gpus: by rule."""
+    """rules: all that the targets need, upstream first. prices: None where none are declared. gpus: by rule.
+
+    limits: of the requests of this build, those of its options and the declared ones together.
+    """
 
     command: str
     targets: tuple[str, ...]
     rules: tuple[RuleName, ...] = ()
     prices: Prices | None = None
     gpus: Mapping[RuleName, int] = field(default_factory=dict)
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ _CODES: Final = {"done": 0, "failed": FAILED, "limit": LIMIT, "interrupted": INT
 )
 @retry_option
 @limit_options
-@json_option("Print each event as a line of JSON.")
+@json_option("Print each event as a line of JSON; how far requests are, once a second.")
 @in_variation
 def command(
     here: Here,

@@ -22,7 +22,7 @@ from buildsys.events import (
     ServiceReady,
     ShardsKnown,
 )
-from buildsys.model import ActionId, CheckVerdict, Outcome, Prices, RuleName, Shard, Usage
+from buildsys.model import ActionId, CheckVerdict, Limits, Outcome, Prices, RuleName, Shard, Usage
 
 TRACEBACK = """error: KeyError: 'reasoning'
     Traceback (most recent call last):
@@ -302,6 +302,20 @@ def test_progress_without_a_terminal_says_how_far_each_rule_is_and_what_is_left(
     told(RequestsAnswered(action_of("replies"), RequestCounts(50, 100, 50, 0)))
     told.console.refresh()
     assert told.lines == ["  5.0 s: replies, 50 of 100 requests, 10/s, 5.0 s left · tokens 1/4, 15 s left"]
+
+
+def test_progress_without_a_terminal_says_how_replies_come_in_and_what_is_spent(told):
+    action = action_of("replies")
+    told(BuildStarted("buildsys build", (), (action.rule,), limits=Limits(max_requests=1000)))
+    told(ShardsKnown(action.rule, 1), ActionStarted(action, ""), RequestsAnswered(action, RequestCounts(0, 800)))
+    told.now = 70.0
+    ends, bad = {"stop": 69, "length": 1}, {"truncated": 1}
+    told(RequestsAnswered(action, RequestCounts(70, 800, 70, 7000, 9, 12, 3, ends, bad)))
+    told.console.refresh()
+    assert told.lines == [
+        "  70 s: replies, 70 of 800 requests, 1.0/s, 12 min 10 s left, 100 tokens/s, truncated 1.4 %, "
+        "12 in flight, 3 retries, stop 69, length 1 · 70 of 1,000 requests"
+    ]
 
 
 def test_progress_is_silent_where_nothing_runs(told):
