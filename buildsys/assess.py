@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from buildsys.counting import Asked, Counted, Counting
 from buildsys.digest import Digest, digest_of
@@ -42,6 +43,8 @@ from buildsys.state.discoveries import Discoveries
 from buildsys.state.files import Files, Seen
 from buildsys.state.rows import LastVerdict
 from buildsys.state.store import Store
+
+_ASK_AGAIN: Final = Decision("run", "some of its requests were refused")
 
 
 @dataclass(frozen=True)
@@ -120,11 +123,15 @@ class Assessment(Keyed):
 class Assessor:
     """Assesses actions in the order in which they become ready. `settle` tells it what an action's outputs are.
 
-    counting: which earlier results count. answers: what is discovered, as it is now.
+    counting: which earlier results count. answers: what is discovered, as it is now. retry_refused: what rests on
+    requests that were refused runs, to ask them again.
     """
 
-    def __init__(self, graph: Graph, preparer: Preparer, files: Files, store: Store, past: Past) -> None:
+    def __init__(
+        self, graph: Graph, preparer: Preparer, files: Files, store: Store, past: Past, *, retry_refused: bool = False
+    ) -> None:
         self.graph = graph
+        self.retry_refused = retry_refused
         self.preparer = preparer
         self._files = files
         self._store = store
@@ -159,7 +166,7 @@ class Assessor:
         known = [one for one in keyed if isinstance(one, Keyed)]
         found = self.counting.find(known)
         changes = self.changes([one for one in known if one.action not in found])
-        return self._checked(
+        assessed = self._checked(
             [
                 one
                 if isinstance(one, BuildError)
@@ -167,6 +174,7 @@ class Assessor:
                 for one in keyed
             ]
         )
+        return self._asking_again(assessed) if self.retry_refused else assessed
 
     def _checked(self, assessed: Sequence[Assessment | BuildError]) -> list[Assessment | BuildError]:
         """The same, with what is known of the checks for what is there."""
@@ -182,6 +190,21 @@ class Assessor:
             of_action.setdefault(action, {})[check] = known.get(key)
         return [
             one if isinstance(one, BuildError) else _with_verdicts(one, of_action.get(one.action, {}))
+            for one in assessed
+        ]
+
+    def _asking_again(self, assessed: Sequence[Assessment | BuildError]) -> list[Assessment | BuildError]:
+        """The same, but that what rests on refusals runs."""
+        made = {
+            one.action: (one.result.key, one.result.run_id)
+            for one in assessed
+            if not isinstance(one, BuildError) and one.result and one.prepared.rule.kind == "chat"
+        }
+        refused = self._past.refused([key for key, _ in made.values()])
+        return [
+            one
+            if isinstance(one, BuildError) or one.decision.do == "run" or made.get(one.action) not in refused
+            else replace(one, decision=_ASK_AGAIN, dropped=False)
             for one in assessed
         ]
 

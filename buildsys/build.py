@@ -66,7 +66,10 @@ _DRAIN_S = 10.0
 
 @dataclass(frozen=True)
 class Options:
-    """jobs: actions at a time. force: targets that run though up to date. limits: these win over the declared ones."""
+    """jobs: actions at a time. force: targets that run though up to date. limits: these win over the declared ones.
+
+    retry_failed: ask again what servers refused.
+    """
 
     targets: tuple[str, ...] = ()
     force: tuple[str, ...] = ()
@@ -74,6 +77,7 @@ class Options:
     keep_going: bool = False
     command: str = "buildsys build"
     limits: Limits = NO_LIMITS
+    retry_failed: bool = False
 
 
 def build(project: Project, options: Options, emit: Callable[[Event], None]) -> BuildFinished:
@@ -118,7 +122,8 @@ class Build:
         self._files = Files(project.root, self._past.files, project.looks)
         self._store = Store(project.state, graph.keeping.link_above)
         self._preparer = Preparer(project, graph)
-        self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past)
+        retry = options.retry_failed
+        self._assessor = Assessor(graph, self._preparer, self._files, self._store, self._past, retry_refused=retry)
         self._frontier = preflight(project, graph, wanted, self._preparer, self._files, self._past)
         self._diagnosis = Diagnosis(project, graph, self._preparer, wanted.shards)
         self._blocked = self._diagnosis.blocked
@@ -128,7 +133,7 @@ class Build:
         self._ephemeral = Ephemeral(graph, self._files, self._past)
         budget = graph.keeping.ephemeral_budget
         if budget is not None:
-            room_needed(project, graph, wanted, options.targets, self._past).refuse()
+            room_needed(project, graph, wanted, options.targets, self._past, retry_refused=retry).refuse()
         self._supply = Supply(graph, wanted, self._frontier, self._assessor, self._ephemeral, budget)
         self._asked_for = frozenset(graph.target(text) for text in options.targets)
         self._forced = frozenset(graph.target(text) for text in options.force)
@@ -198,9 +203,9 @@ class Build:
         return "done" if all(outcome in GOOD for outcome in self._outcomes.values()) else "failed"
 
     def _beginning(self) -> BuildStarted:
-        rules = tuple(self._wanted.shards)
-        gpus = {name: rule.gpus for name in rules if (rule := self._graph.rules[name]).gpus}
-        return BuildStarted(self._options.command, self._options.targets, rules, self._graph.prices, gpus)
+        rules, graph = tuple(self._wanted.shards), self._graph
+        gpus = {name: rule.gpus for name in rules if (rule := graph.rules[name]).gpus}
+        return BuildStarted(self._options.command, self._options.targets, rules, graph.prices, gpus, graph.limits)
 
     def _tell_diagnostics(self) -> None:
         """At once: what is found later costs an hour more."""

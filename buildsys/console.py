@@ -25,7 +25,7 @@ from buildsys.events import (
 )
 from buildsys.model import ActionId, Outcome, RuleName, natural_key
 from buildsys.phrases import counted, duration, listed, money, up_to_date
-from buildsys.plan.limits import stopped
+from buildsys.plan.limits import spent_text, stopped
 from buildsys.tally import ORDER, RuleTally, Tally
 from buildsys.terminal import Line, Screen, Span, Style, error_lines
 
@@ -35,6 +35,7 @@ _CALM_S: Final = 0.3
 """A build that is over sooner shows no region at all."""
 
 _BAR: Final = 16
+_AGAIN: Final = Span(" (asked again only by buildsys build --retry-failed)", "dim")
 _STYLES: Final[Mapping[str, Style]] = {"failed": "red", "blocked": "yellow", "cancelled": "yellow", "skipped": "yellow"}
 
 
@@ -156,8 +157,9 @@ class Console:
         line += _counts(outcomes, "dim" if rule.quiet else "")
         taken = sum(len(span.text) for span in line[1:])
         line.append(Span(f"{' ' * max(0, 15 - taken)}{rule.elapsed():>11}  ", "dim"))
-        line.append(Span(", ".join(rule.facts())))
-        return line
+        line.append(Span(" · ".join(filter(None, [", ".join(rule.facts()), ", ".join(rule.ends())]))))
+        flaws = ", ".join(f"{kind} {n:,}" for kind, n in rule.flaws())
+        return [*line, Span(f" · {flaws}", "yellow")] if flaws else line
 
     def _failure(self, event: Event) -> list[Line]:
         """A failure in full, one like it in a line; a diagnostic once for all that it blocks.
@@ -202,8 +204,7 @@ class Console:
         for rule in (*self._held, *unsettled):
             lines += self._as_above(rule)
             lines += [] if _only_waited(rule) else [self._rule_line(rule)]
-        lines += self._left_out()
-        return [*lines, self._final_line(event)]
+        return [*lines, *self._left_out(), *self._refused(), self._final_line(event)]
 
     def _left_out(self) -> list[Line]:
         lines: list[Line] = []
@@ -216,6 +217,14 @@ class Console:
         if not_started:
             lines.append([Span("not started:", "yellow"), Span(f" {listed(not_started, most=12)}")])
         return lines
+
+    def _refused(self) -> list[Line]:
+        """How many requests servers refused, and how to ask them again."""
+        of_rule = {rule.name: n for rule in self._tally.rules.values() if (n := rule.requests["refused"])}
+        if not of_rule:
+            return []
+        text = f" {counted(sum(of_rule.values()), 'request')} of {listed(of_rule, most=12)}"
+        return [[Span("refused:", "yellow"), Span(text), _AGAIN]]
 
     def _final_line(self, event: BuildFinished) -> Line:
         ordered = [(outcome, event.counts[outcome]) for outcome in ORDER if event.counts.get(outcome)]
@@ -246,31 +255,42 @@ class Console:
         now = self._clock()
         if not self._live or self._over.is_set() or now - self._started < _CALM_S:
             return []
-        return [*(self._live_line(rule, now) for rule in self._tally.in_progress()), self._status_line(now)]
+        lines = [line for rule in self._tally.in_progress() for line in self._live_lines(rule, now)]
+        return [*lines, self._status_line(now)]
 
-    def _live_line(self, rule: RuleTally, now: float) -> Line:
+    def _live_lines(self, rule: RuleTally, now: float) -> list[Line]:
+        """How far it is; of a rule that asks, below that, how its requests go."""
         line = [Span(f"  {rule.name:<{self._width}}  ", "bold")]
-        if rule.n != 1:
-            n_done = f"{rule.n_done:,}/{'?' if rule.n is None else f'{rule.n:,}'}"
+        if rule.n != 1 or rule.asked:
+            n_done = "" if rule.n == 1 else f"{rule.n_done:,}/{'?' if rule.n is None else f'{rule.n:,}'}"
             line += [Span(f"{n_done:<9} "), *_bar(rule)]
-        return [*line, Span(" · ".join([*rule.progress(now), *_running(rule, now)]), "dim")]
+        facts = ", ".join(rule.progress(now)) if rule.asked else " · ".join([*rule.left(now), *_running(rule, now)])
+        line.append(Span(facts, "dim"))
+        below = _joined(_going(rule, now)) if rule.asked else []
+        return [line, [Span("    "), *below]] if below else [line]
 
     def _status_line(self, now: float) -> Line:
         tally = self._tally
         n_running = sum(len(rule.running) for rule in tally.in_progress())
         n_known = f"{tally.n_known:,}{'' if tally.complete else '+'}"
         parts = [f"{tally.n_done:,} of {n_known} actions", f"{n_running:,} running", duration(now - self._started)]
-        parts += [f"{spent} so far" for spent in self._spent()]
-        return [Span(f"  {' · '.join(parts)}", "dim")]
+        return [Span(f"  {' · '.join([*parts, *self._spent_by_now()])}", "dim")]
+
+    def _spent_by_now(self) -> list[str]:
+        """Against each limit; money also where nothing limits it."""
+        limits, prices = self._tally.spent(), self._tally.prices
+        found = [spent_text(limit, prices.currency if prices else "") for limit in limits]
+        is_limited = any(limit.name == "max_cost" for limit in limits)
+        return found if is_limited else [*found, *(f"{spent} so far" for spent in self._spent())]
 
     def _progress_line(self) -> Line:
         now = self._clock()
         rules = []
         for rule in self._tally.in_progress():
             counts = f" {rule.n_done:,}/{rule.n:,}" if rule.n and rule.n > 1 else ""
-            rules.append(", ".join([f"{rule.name}{counts}", *rule.progress(now)]))
-        rules += [f"{spent} so far" for spent in self._spent()]
-        return [Span(f"  {duration(now - self._started)}: {' · '.join(rules)}", "dim")]
+            going = [span.text for span in _going(rule, now)]
+            rules.append(", ".join([f"{rule.name}{counts}", *rule.progress(now), *going]))
+        return [Span(f"  {duration(now - self._started)}: {' · '.join([*rules, *self._spent_by_now()])}", "dim")]
 
 
 def _notice(notice: Notice) -> Line:
@@ -305,12 +325,27 @@ def _quoted(action: ActionId) -> str:
 
 
 def _bar(rule: RuleTally) -> list[Span]:
-    if rule.requests["total"]:
-        share = rule.requests["done"] / (rule.requests["total"] * (rule.n or 1) / len(rule.asked))
-    else:
-        share = rule.n_done / (rule.n or 1)
+    n_requests = rule.requests["total"]
+    share = rule.requests["done"] / rule.expected if n_requests else rule.n_done / (rule.n or 1)
     filled = min(_BAR, int(share * _BAR))
     return [Span("━" * filled, "green"), Span("─" * (_BAR - filled) + "  ", "dim")]
+
+
+def _going(rule: RuleTally, now: float) -> list[Span]:
+    """How it goes with a rule, what matters most first: a narrow terminal cuts the rest."""
+    groups: list[tuple[list[str], Style]] = [
+        (rule.left(now), ""),
+        (rule.tokens(now), "dim"),
+        (rule.bad_shares(), "yellow"),
+        (rule.traffic(), "dim"),
+        (rule.ends(), "dim"),
+    ]
+    return [Span(", ".join(facts), style) for facts, style in groups if facts]
+
+
+def _joined(spans: Sequence[Span]) -> list[Span]:
+    """With a dot between any two."""
+    return [one for span in spans for one in (Span(" · ", "dim"), span)][1:]
 
 
 def _running(rule: RuleTally, now: float) -> list[str]:

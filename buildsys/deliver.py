@@ -323,6 +323,7 @@ class Delivery:
                 status=asked.status,
                 error=asked.error,
                 reused=not asked.sent,
+                bad=", ".join(asked.bad),
             )
             for asked in executed.requests
         ]

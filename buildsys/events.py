@@ -9,18 +9,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from buildsys.model import ActionId, CheckVerdict, Diagnostic, Outcome, Prices, RuleName, Usage
+from buildsys.model import (
+    NO_LIMITS,
+    ActionId,
+    CheckVerdict,
+    Diagnostic,
+    Limits,
+    Outcome,
+    Prices,
+    RuleName,
+    Usage,
+)
 
 
 @dataclass(frozen=True)
 class BuildStarted:
-    """rules: all that the targets need, upstream first. prices: None where none are declared. gpus: by rule."""
+    """rules: all that the targets need, upstream first. prices: None where none are declared. gpus: by rule.
+
+    limits: of the requests of this build, those of its options and the declared ones together.
+    """
 
     command: str
     targets: tuple[str, ...]
     rules: tuple[RuleName, ...] = ()
     prices: Prices | None = None
     gpus: Mapping[RuleName, int] = field(default_factory=dict)
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True)
@@ -55,8 +69,9 @@ class ActionStarted:
 class RequestCounts:
     """How far the requests of a call are. done, total: sent or not. Tokens are those of the requests that were sent.
 
-    in_flight: now, with those that stand in for another call. retries: attempts that brought no answer. finish_reasons,
-    bad: of the replies so far, how many of each; see `run.quality` for what is bad.
+    in_flight: now, with those that stand in for another call. retries: attempts that brought no answer. refused: by the
+    server, in this build or an earlier one, so that `--retry-failed` asks them again. finish_reasons,
+    bad: of the replies so far, how many of each, whoever sent them; `run.quality` says what is bad.
     """
 
     done: int = 0
@@ -68,6 +83,7 @@ class RequestCounts:
     retries: int = 0
     finish_reasons: Mapping[str, int] = field(default_factory=dict)
     bad: Mapping[str, int] = field(default_factory=dict)
+    refused: int = 0
 
 
 @dataclass(frozen=True)

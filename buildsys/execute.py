@@ -427,7 +427,8 @@ class Executor:
                 for notice in replies.notices:
                     self._emit(Notice("warning", notice))
                 spending = Spending(self._assessor.graph.limits, self._assessor.graph.prices)
-                self._chat_engine = ChatEngine(replies, spending=spending), replies
+                again = self._assessor.retry_refused
+                self._chat_engine = ChatEngine(replies, spending=spending, retry_refused=again), replies
             return self._chat_engine[0]
 
     def _canary(self, rule: Rule) -> Canary:

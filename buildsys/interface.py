@@ -55,14 +55,15 @@ class OpenProject:
         jobs: int | None = None,
         keep_going: bool = False,
         limits: Limits = NO_LIMITS,
+        retry_failed: bool = False,
         on_event: Callable[[Event], None] | None = None,
     ) -> BuildFinished:
         """Bring targets up to date, or everything.
 
         jobs: actions at a time, as many as processors by default. limits: `buildsys.model.Limits` of requests, which
-        win over those of rule files. on_event: gets each event of `buildsys.model`, in any thread. Raises BuildError
-        where an action or a check failed (exit code 1) or a limit stopped the build (6); KeyboardInterrupt after an
-        interrupt, with all that ran kept.
+        win over those of rule files. retry_failed: ask again what servers refused. on_event: gets each event of
+        `buildsys.events`, in any thread. Raises BuildError where an action or a check failed (exit code 1) or a limit
+        stopped the build (6); KeyboardInterrupt after an interrupt, with all that ran kept.
         """
         failures: list[ActionFinished] = []
         reached: list[LimitReached] = []
@@ -76,7 +77,9 @@ class OpenProject:
                 on_event(event)
 
         n_jobs = jobs or Options().jobs
-        options = Options(tuple(targets), tuple(force), n_jobs, keep_going, "buildsys.open().build", limits)
+        options = Options(
+            tuple(targets), tuple(force), n_jobs, keep_going, "buildsys.open().build", limits, retry_failed
+        )
         finished = build_project(self._project, options, emit)
         if finished.outcome == "interrupted":
             raise KeyboardInterrupt

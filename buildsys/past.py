@@ -160,9 +160,18 @@ class Past:
         """Rule, an action's seconds for each request that it sent, and the tokens of a request and of its reply."""
         return self._ask(lambda manifest: manifest.request_means())
 
-    def asked_before(self, rule: RuleName, context: Digest, keys: Sequence[ActionKey]) -> Mapping[str, int]:
-        """Record -> its requests that were answered, by actions with this context or one of these keys."""
-        return self._ask(lambda manifest: manifest.asked_before(rule, context, keys))
+    def asked_before(
+        self, rule: RuleName, context: Digest, keys: Sequence[ActionKey], *, but_refused: bool = False
+    ) -> Mapping[str, int]:
+        """Record -> its requests that were answered, by actions with this context or one of these keys.
+
+        but_refused: a refusal is no answer.
+        """
+        return self._ask(lambda manifest: manifest.asked_before(rule, context, keys, but_refused))
+
+    def refused(self, keys: Sequence[ActionKey]) -> Set[tuple[ActionKey, int]]:
+        """Key and run of each result with one of these keys that rests on requests which were refused."""
+        return self._ask(lambda manifest: manifest.refused(keys)) if keys else frozenset()
 
     def inputs(self, keys: Sequence[ActionKey]) -> Mapping[ActionKey, tuple[Part, ...]]:
         """The inputs that each key held, one part a file."""

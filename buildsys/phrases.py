@@ -21,7 +21,29 @@ def counted(n: int, noun: str) -> str:
     """`1 action`, `1,024 actions`, `2 replies`."""
     if n == 1:
         return f"{n:,} {noun}"
-    return f"{n:,} {noun.removesuffix('y')}ies" if noun.endswith("ply") else f"{n:,} {noun}s"
+    return f"{n:,} {noun.removesuffix('y')}ies" if noun.endswith(("ply", "try")) else f"{n:,} {noun}s"
+
+
+def short(n: float) -> str:
+    """`312`, `12,345`, `123k`, `1.2M`: what is cut off is never rounded up, so that 1.9M of 2M are not 2M of 2M."""
+    if n < 100_000:
+        return f"{int(n):,}"
+    for unit, of_unit in ((1e9, "B"), (1e6, "M")):
+        if n >= unit:
+            whole = n / unit
+            return f"{int(whole) if whole >= 10 else int(whole * 10) / 10:g}{of_unit}"
+    return f"{int(n / 1e3)}k"
+
+
+def percentage(n: float, of: float) -> str:
+    """`31 %`, `3.1 %`, `0.04 %`: two digits that count."""
+    percent = 100 * n / of
+    return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.2g} %"
+
+
+def rate(per_second: float, noun: str = "") -> str:
+    """`33/s`, `0.4/s`, `1,820 tokens/s`."""
+    return f"{per_second:,.{0 if per_second >= 9.95 else 1}f} {noun}".rstrip() + "/s"
 
 
 def up_to_date(n_actions: int, seconds: float) -> str:

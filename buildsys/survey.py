@@ -86,15 +86,20 @@ class Survey:
 
 
 def survey(
-    project: Project, targets: Sequence[str] = (), jobs: int | None = None, limits: Limits = NO_LIMITS
+    project: Project,
+    targets: Sequence[str] = (),
+    jobs: int | None = None,
+    limits: Limits = NO_LIMITS,
+    *,
+    retry_refused: bool = False,
 ) -> Survey:
     """What `build` with these targets would do now. Raises BuildError like it.
 
     jobs: with an estimate of what it takes, where so many actions run at a time. limits: those that win over the
-    declared ones.
+    declared ones. retry_refused: of a build that asks again what was refused.
     """
     graph = project.graph(limits)
-    with surveyed(project, graph, graph.wanted(targets), targets) as surveyor:
+    with surveyed(project, graph, graph.wanted(targets), targets, retry_refused=retry_refused) as surveyor:
         estimated = surveyor.estimate(jobs) if jobs else None
         passed = _passed(graph, estimated) if estimated else ()
         return Survey(tuple(surveyor.planned.values()), tuple(surveyor.guessed), surveyor.room(), estimated, passed)
@@ -106,19 +111,23 @@ def _passed(graph: Graph, found: Estimate) -> tuple[Limit, ...]:
     return tuple(limit for limit in against(graph.limits, graph.prices, amount) if limit.is_passed)
 
 
-def room_needed(project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str], past: Past) -> Room:
+def room_needed(
+    project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str], past: Past, *, retry_refused: bool
+) -> Room:
     """What a build of the wanted actions needs. targets: what a user asked for."""
-    surveyor = Surveyor(project, graph, wanted, targets, past)
+    surveyor = Surveyor(project, graph, wanted, targets, past, retry_refused=retry_refused)
     surveyor.look()
     return surveyor.room()
 
 
 @contextmanager
-def surveyed(project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str]) -> Iterator[Surveyor]:
+def surveyed(
+    project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str], *, retry_refused: bool = False
+) -> Iterator[Surveyor]:
     """A surveyor that has seen all wanted actions. targets: what a user asked for. Raises BuildError like `build`."""
     with closing(Manifest.read(project.state)) as manifest:
         past = Past(lambda question: question(manifest), graph.profile)
-        surveyor = Surveyor(project, graph, wanted, targets, past)
+        surveyor = Surveyor(project, graph, wanted, targets, past, retry_refused=retry_refused)
         surveyor.look()
         yield surveyor
 
@@ -129,7 +138,16 @@ class Surveyor:
     planned: the fate of each. keyed: those whose inputs are known. woken: those that are only made for their users.
     """
 
-    def __init__(self, project: Project, graph: Graph, wanted: Wanted, targets: Sequence[str], past: Past) -> None:
+    def __init__(
+        self,
+        project: Project,
+        graph: Graph,
+        wanted: Wanted,
+        targets: Sequence[str],
+        past: Past,
+        *,
+        retry_refused: bool = False,
+    ) -> None:
         """targets: what a user asked for, so that it is made again where it is dropped."""
         self.graph = graph
         self._root = project.root
@@ -138,7 +156,8 @@ class Surveyor:
         self.past = past
         self._preparer = Preparer(project, graph)
         self.files = Files(project.root, past.files, project.looks)
-        self.assessor = Assessor(graph, self._preparer, self.files, Store(project.state), past)
+        store = Store(project.state)
+        self.assessor = Assessor(graph, self._preparer, self.files, store, past, retry_refused=retry_refused)
         self._frontier = preflight(project, graph, wanted, self._preparer, self.files, past)
         self._blocked = Diagnosis(project, graph, self._preparer, wanted.shards).blocked
         with project.excerpts():
@@ -184,7 +203,8 @@ class Surveyor:
 
     def estimate(self, jobs: int) -> Estimate:
         """What all that runs takes, if all runs that may."""
-        workload = Workload(self.graph, self.past, self._root, self.keyed)
+        retry_refused = self.assessor.retry_refused
+        workload = Workload(self.graph, self.past, self._root, self.keyed, retry_refused=retry_refused)
         loads = [
             workload.load(action, certain=planned.fate == "run", needs=self._frontier.needs(action))
             for action, planned in self.planned.items()

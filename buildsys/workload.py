@@ -30,13 +30,19 @@ def spent(past: Past) -> dict[RuleName, Spent]:
 
 
 class Workload:
-    """The loads of one plan. keyed: those actions whose inputs are known; what others will ask is not."""
+    """The loads of one plan. keyed: those actions whose inputs are known; what others will ask is not.
 
-    def __init__(self, graph: Graph, past: Past, root: Path, keyed: Mapping[ActionId, Keyed]) -> None:
+    retry_refused: what was refused is asked again.
+    """
+
+    def __init__(
+        self, graph: Graph, past: Past, root: Path, keyed: Mapping[ActionId, Keyed], *, retry_refused: bool = False
+    ) -> None:
         self._graph = graph
         self._past = past
         self._root = root
         self._keyed = keyed
+        self._retry_refused = retry_refused
         self._known: dict[RuleName, Mapping[str, int]] = {}
 
     def load(self, action: ActionId, *, certain: bool, needs: Iterable[ActionId]) -> Load:
@@ -69,5 +75,6 @@ class Workload:
         if rule not in self._known:
             mine = [keyed for action, keyed in self._keyed.items() if action.rule == rule]
             keys = [keyed.key for keyed in mine]
-            self._known[rule] = self._past.asked_before(rule, mine[0].prepared.context, keys)
+            context, but_refused = mine[0].prepared.context, self._retry_refused
+            self._known[rule] = self._past.asked_before(rule, context, keys, but_refused=but_refused)
         return self._known[rule]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from buildsys.cli.command import Command, jobs_option, json_option, limit_options
+from buildsys.cli.command import Command, jobs_option, json_option, limit_options, retry_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.here import Here, in_variation
 from buildsys.errors import FAILED, INTERRUPTED, LIMIT
@@ -37,6 +37,7 @@ _CODES: Final = {"done": 0, "failed": FAILED, "limit": LIMIT, "interrupted": INT
         ("buildsys build -k -j 4", "go on after failures, four actions at a time"),
         ("buildsys build --force vocab", "run it though it is up to date"),
         ("buildsys build --max-requests 1000", "send no more than that, and keep the replies"),
+        ("buildsys build --retry-failed", "ask again what a server refused"),
     ),
 )
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
@@ -49,8 +50,9 @@ _CODES: Final = {"done": 0, "failed": FAILED, "limit": LIMIT, "interrupted": INT
     shell_complete=complete_targets,
     help="Run this rule or action though it is up to date. Replies that are in the log are not asked for again.",
 )
+@retry_option
 @limit_options
-@json_option("Print each event as a line of JSON.")
+@json_option("Print each event as a line of JSON; how far requests are, once a second.")
 @in_variation
 def command(
     here: Here,
@@ -58,6 +60,7 @@ def command(
     jobs: int,
     keep_going: bool,
     force: tuple[str, ...],
+    retry_failed: bool,
     as_json: bool,
     **limits: Any,
 ) -> int:
@@ -66,11 +69,14 @@ def command(
     A TARGET is a rule, an action or the path of an output; without one, all rules are built that are built by default.
 
     A limit of requests keeps what was answered, and ends the build with exit code 6 once all else is done.
+
+    A request that its server refused (400, 413, 422) leaves an error in the output, and is asked again only by
+    `--retry-failed`. What is made from the answers follows.
     """
     started = time.monotonic()
     command_line = shlex.join(["buildsys", *sys.argv[1:]])
     request = here.request(targets)
-    if not force and (found := current(here.root, request)):
+    if not force and not retry_failed and (found := current(here.root, request)):
         _tell_nothing_to_do(found.n_actions, request, command_line, time.monotonic() - started, as_json)
         return 0
     from buildsys.build import Options, build
@@ -83,6 +89,7 @@ def command(
         keep_going=keep_going,
         command=command_line,
         limits=Limits(**limits),
+        retry_failed=retry_failed,
     )
     with _console(as_json) as emit:
         finished = build(here.project, options, emit)

@@ -78,6 +78,10 @@ def limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def retry_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--retry-failed", is_flag=True, help="Ask again what servers refused.")(function)
+
+
 _LIMITS: Final = (
     ("--max-output-tokens", click.IntRange(min=0), "N", "Send no more requests once replies hold N tokens."),
     ("--max-cost", click.FloatRange(min=0), "X", "Send no more requests once they have cost X, by [price]."),

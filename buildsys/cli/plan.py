@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from buildsys.cli.command import Command, jobs_option, json_option, limit_options
+from buildsys.cli.command import Command, jobs_option, json_option, limit_options, retry_option
 from buildsys.cli.complete import targets as complete_targets
 from buildsys.cli.fates import WORDS, Alike, alike, counts, diagnostics, known, unknown_shards
 from buildsys.cli.here import Here, in_variation
@@ -37,10 +37,11 @@ _MOST_CHANGES: Final = 5
 )
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, shell_complete=complete_targets)
 @jobs_option("Estimate for N actions at a time; as many as processors.")
+@retry_option
 @limit_options
 @json_option("Print the plan as JSON.")
 @in_variation
-def command(here: Here, targets: tuple[str, ...], jobs: int, as_json: bool, **limits: Any) -> None:
+def command(here: Here, targets: tuple[str, ...], jobs: int, retry_failed: bool, as_json: bool, **limits: Any) -> None:
     """Say what a build would run, and why.
 
     It runs and changes nothing.
@@ -52,14 +53,14 @@ def command(here: Here, targets: tuple[str, ...], jobs: int, as_json: bool, **li
     A limit that the requests would pass is told: a build sends as many of them as it may.
     """
     request = here.request(targets)
-    if not as_json and (stamped := current(here.root, request)):
+    if not as_json and not retry_failed and (stamped := current(here.root, request)):
         show([_up_to_date(sum(stamped.n_actions.values()))], sys.stdout)
         return
     from buildsys.cli.output import print_json
     from buildsys.model import Limits
     from buildsys.survey import survey
 
-    found = survey(here.project, request.targets, jobs, Limits(**limits))
+    found = survey(here.project, request.targets, jobs, Limits(**limits), retry_refused=retry_failed)
     if as_json:
         print_json(
             {

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from buildsys.errors import LIMIT, BuildError
 from buildsys.events import LimitReached
 from buildsys.model import Limits, Prices
-from buildsys.phrases import counted, money
+from buildsys.phrases import counted, money, short
 from buildsys.plan import price
 
 _DECIMALS: Final = 12
@@ -63,6 +63,14 @@ def amount_text(name: str, amount: float, currency: str) -> str:
     if name == "max_cost":
         return money(amount, currency)
     return counted(round(amount), "request" if name == "max_requests" else "output token")
+
+
+def spent_text(limit: Limit, currency: str) -> str:
+    """An amount against its limit: `312 of 1,000 requests`, `1.2M of 2M tokens`, `4.10 of 10 EUR`."""
+    if limit.name == "max_cost":
+        return f"{money(limit.amount, '')} of {limit.most:,.10g} {currency}".rstrip()
+    noun = "requests" if limit.name == "max_requests" else "tokens"
+    return f"{short(limit.amount)} of {short(limit.most)} {noun}"
 
 
 def stopped(reached: LimitReached) -> BuildError:

@@ -11,6 +11,7 @@ import asyncio
 import concurrent.futures
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,7 @@ from buildsys.events import RequestCounts
 from buildsys.run.conversation import Ask, Asked, Conversation, Record, Row, text_of, tokens_of
 from buildsys.run.endpoint import Endpoint, Heard, Server, chat_content, server_words
 from buildsys.run.hosts import Fleet, Host, Patience, Trouble
+from buildsys.run.quality import finish_reason, flaws
 from buildsys.run.replies import Reply, ReplyLog
 from buildsys.run.shorter import Shorter
 from buildsys.run.spending import HeldBack, Spending
@@ -422,20 +424,24 @@ async def _all_or_none(work: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 class _Told(NamedTuple):
-    """The answer to a request, which is kept under `key`. content: decoded, empty in a refusal. sent: by this call."""
+    """The answer to a request, which is kept under `key`. content: decoded, empty in a refusal. sent: by this call.
+
+    bad: what is wrong with it.
+    """
 
     key: str
     reply: Reply
     content: dict[str, Any]
     sent: bool
+    bad: tuple[str, ...]
 
 
 _Settled = dict[int, _Told]
 
 
 def _told(key: str, reply: Reply, *, sent: bool) -> _Told:
-    content = chat_content(reply.body) if reply.kind == "reply" else None
-    return _Told(key, reply, content or {}, sent)
+    content = (chat_content(reply.body) if reply.kind == "reply" else None) or {}
+    return _Told(key, reply, content, sent, flaws(content, reply.request))
 
 
 @dataclass
@@ -460,6 +466,8 @@ class _Call:
     reuse_shorter: bool
     counts: RequestCounts
     turn: tuple[list[Conversation], _Settled] = field(default_factory=lambda: ([], {}))
+    finish_reasons: Counter[str] = field(default_factory=Counter)
+    bad: Counter[str] = field(default_factory=Counter)
     n_good: int = 0
     failures: list[Trouble] = field(default_factory=list)
     unanswered: dict[int, str] = field(default_factory=dict)
@@ -479,6 +487,7 @@ class _Call:
 
     def note_known(self, told: _Told) -> None:
         """An answer that cost nothing. It never ends the call, but it counts as evidence."""
+        self._judge(told)
         self.add(done=1)
         if told.reply.kind == "reply":
             self.n_good += 1
@@ -488,6 +497,7 @@ class _Call:
     def note(self, told: _Told) -> None:
         """An answer that was waited for. Raises Trouble where all there is so far is one and the same error."""
         self.n_failed_in_a_row = 0
+        self._judge(told)
         if told.reply.kind == "reply":
             self.n_good += 1
             n_output, n_input = (
@@ -512,7 +522,7 @@ class _Call:
             raise Trouble(f"{self.n_failed_in_a_row} requests in a row stayed without an answer", trouble.words)
 
     def report(self) -> None:
-        self.listener.progress(self.counts)
+        self.listener.progress(replace(self.counts, finish_reasons=dict(self.finish_reasons), bad=dict(self.bad)))
         while self.left_out:
             self.listener.left_out(*self.left_out.pop())
 
@@ -548,7 +558,13 @@ class _Call:
         hint = f"{trouble.hint}; {go_on}" if trouble.hint else go_on
         return BuildError(trouble.problem, facts=facts, excerpt=trouble.excerpt, hint=hint, exit_code=trouble.exit_code)
 
+    def _judge(self, told: _Told) -> None:
+        self.bad.update(told.bad)
+        if told.content:
+            self.finish_reasons[finish_reason(told.content) or "none"] += 1
+
     def _count_error(self, reply: Reply) -> None:
+        self.add(refused=1)
         error = f"{reply.status}: {server_words(reply.body)}"
         self.n_last_error = self.n_last_error + 1 if error == self.last_error else 1
         self.last_error = error

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 from buildsys.digest import digest_of
 from buildsys.errors import BuildError, Place
 from buildsys.run.endpoint import MOST_LEVELS, is_too_deep, mended, server_error, server_words
+from buildsys.run.quality import finish_reason
 from buildsys.run.replies import Reply, json_bytes, request_key
 
 Record = Mapping[str, Any]
@@ -81,7 +82,8 @@ class Asked:
     """One request of a call, for the manifest. sent: by this call, else it was in the log (or another call sent it).
 
     status: 0 where it stayed without an answer. started: seconds since 1970, 0 where that is not known. prompt_tokens,
-    output_tokens: -1 where the server did not say. error: its words, in a refusal or instead of an answer.
+    output_tokens: -1 where the server did not say. error: its words, in a refusal or instead of an answer. bad: what is
+    wrong with the reply, see `quality`; nothing of one that never came.
     """
 
     key: str
@@ -99,6 +101,7 @@ class Asked:
     prompt_tokens: int
     output_tokens: int
     error: str
+    bad: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -150,12 +153,12 @@ class Conversation:
         self._keys.append(ask.key)
         return ask
 
-    def take(self, key: str, reply: Reply, content: dict[str, Any], sent: bool) -> bool:
+    def take(self, key: str, reply: Reply, content: dict[str, Any], sent: bool, bad: tuple[str, ...]) -> bool:
         """Hear the reply to the last request; False where the conversation is over with it.
 
-        key: that it is kept under. content: its decoded body, empty in a refusal.
+        key: that it is kept under. content: its decoded body, empty in a refusal. bad: what is wrong with it.
         """
-        self.asked.append(self._told(key, reply, content, sent))
+        self.asked.append(self._told(key, reply, content, sent, bad))
         if reply.kind == "refusal":
             self._error = {"status": reply.status, **server_error(reply.body)}
             return False
@@ -197,8 +200,7 @@ class Conversation:
     def _error_at_this_turn(self, problem: str, hint: str) -> BuildError:
         return BuildError(problem, facts=[("record", self.record_id), ("turn", str(len(self._keys) + 1))], hint=hint)
 
-    def _told(self, key: str, reply: Reply, content: dict[str, Any], sent: bool) -> Asked:
-        choice: dict[str, Any] = content["choices"][0] if content else {}
+    def _told(self, key: str, reply: Reply, content: dict[str, Any], sent: bool, bad: tuple[str, ...]) -> Asked:
         return Asked(
             key=key,
             record_id=self.record_id,
@@ -211,10 +213,11 @@ class Conversation:
             endpoint=reply.endpoint,
             model=reply.model,
             system_fingerprint=reply.system_fingerprint,
-            finish_reason=text_of(choice.get("finish_reason")),
+            finish_reason=finish_reason(content),
             prompt_tokens=tokens_of(content, "prompt_tokens"),
             output_tokens=tokens_of(content, "completion_tokens"),
             error=server_words(reply.body) if reply.kind == "refusal" else "",
+            bad=bad,
         )
 
 

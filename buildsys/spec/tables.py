@@ -109,7 +109,8 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
                 "A Python function that gives the chat request of one record: "
                 "`build_request(record, replies, **params) -> dict | None`. It is called with the replies so far until "
                 "it returns None. The rule has one input, whose lines are the records, and one output, whose lines are "
-                "the raw replies."
+                "the raw replies. What the server refuses for good (400, 413, 422) is a row with its `error`, and is "
+                "asked again only by `buildsys build --retry-failed`."
             ),
             examples=["workspace/scripts/01b_generate_synthetic.py::build_request"],
         ),

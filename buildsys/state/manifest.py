@@ -276,14 +276,19 @@ class Manifest:
         return self._measured
 
     def last_usages(self) -> list[tuple[RuleName, Shard, float, int]]:
-        """See `Past`, as for the two below."""
+        """See `Past`, as for the three below."""
         return self._fetch(questions.USAGES)
 
     def request_means(self) -> list[tuple[RuleName, float | None, float | None, float | None]]:
         return self._fetch(questions.MEANS)
 
-    def asked_before(self, rule: RuleName, context: Digest, keys: Sequence[ActionKey]) -> dict[str, int]:
-        return dict(self._fetch(questions.ASKED, rule, context, list(keys)))
+    def asked_before(
+        self, rule: RuleName, context: Digest, keys: Sequence[ActionKey], but_refused: bool
+    ) -> dict[str, int]:
+        return dict(self._fetch(questions.ASKED, rule, context, list(keys), but_refused))
+
+    def refused(self, keys: Sequence[ActionKey]) -> set[tuple[ActionKey, int]]:
+        return set(self._fetch(questions.REFUSED, list(keys)))
 
     def commit(self, rows: Iterable[Row]) -> None:
         """Append the rows, in one transaction; when this returns they outlast a kill.

@@ -164,7 +164,11 @@ ASKED: Final = """
             OR a.key IN (SELECT key FROM recorded.results WHERE context = $2))
     )
     SELECT record_id, count(DISTINCT key) FROM requests SEMI JOIN same USING (run_id, profile, rule, shard)
-    WHERE status > 0 AND NOT rejected GROUP BY record_id
+    WHERE status > 0 AND NOT rejected AND (status < 400 OR NOT $4) GROUP BY record_id
+"""
+REFUSED: Final = """
+    SELECT DISTINCT r.key, r.run_id FROM recorded.results r JOIN recorded.requests q USING (rule, shard, run_id)
+    WHERE r.key IN (SELECT unnest($1)) AND q.status >= 400
 """
 BEGIN_RUN: Final = "INSERT INTO recorded.runs SELECT $1, $2, $3, $4, $5::VARCHAR[], $6::VARCHAR[]"
 NEXT_RUN: Final = "SELECT coalesce(max(run_id), 0) + 1 FROM recorded.runs"

@@ -214,6 +214,7 @@ class RequestRow:
     """One request of a chat action, answered or not. key: the request's; record_id: of the record it was made for.
 
     status: of HTTP, 0 where no answer came. error: "" where it went well. reused: answered from the log of replies.
+    bad: the kinds of what is wrong with the reply, by commas; "" where nothing is.
     """
 
     key: str
@@ -233,6 +234,7 @@ class RequestRow:
     status: int = 0
     error: str = ""
     reused: bool = False
+    bad: str = ""
 
 
 class RejectionRow(NamedTuple):

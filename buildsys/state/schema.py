@@ -123,6 +123,11 @@ _REJECTIONS: Final = """
 CREATE TABLE recorded.rejections (key VARCHAR, run_id INTEGER);
 """
 
+_BAD: Final = """
+-- The kinds of what is wrong with a reply, by commas; NULL of requests that were recorded before anybody looked.
+ALTER TABLE recorded.requests ADD COLUMN bad VARCHAR;
+"""
+
 MIGRATIONS: Final = (
     _FIRST,
     _OVERRIDES,
@@ -135,5 +140,6 @@ MIGRATIONS: Final = (
     _SEVERITY,
     _OFFENDING,
     _REJECTIONS,
+    _BAD,
 )
 """Entry n takes the tables from version n to version n + 1; an empty database is version 0."""

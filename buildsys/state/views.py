@@ -49,19 +49,27 @@ FROM recorded.results r JOIN recorded.settings s USING (run_id, rule);
 CREATE OR REPLACE VIEW recorded.versions_of AS
 SELECT r.result_id, v.rule, v.name, v.version
 FROM recorded.results r JOIN recorded.versions v USING (run_id, rule);
+
+-- Those who answered a rule with reasoning. Of others no reply is bad for want of it.
+CREATE OR REPLACE VIEW recorded.reasoners AS
+SELECT DISTINCT rule, identity FROM recorded.requests
+WHERE status = 200 AND NOT contains(bad, 'empty reasoning') AND NOT contains(bad, 'refused');
 """
 
 _HISTORY: Final = """
 -- What things cost is said at the prices that the run had (plan/price says the same); NULL where it had none.
 CREATE OR REPLACE VIEW requests AS
 SELECT r.run_id, r.profile, r.rule, r.shard, r.record_id, r.sample, r.model, r.identity, r.endpoint, r.finish_reason,
+    list_filter(string_split(r.bad, ', '),
+        lambda kind: kind <> '' AND (kind <> 'empty reasoning' OR w.rule IS NOT NULL)) AS bad,
     r.prompt_tokens, r.output_tokens, r.wall_s, r.status, r.error, r.reused, r.key,
     CASE WHEN r.reused OR r.status = 0 THEN 0 ELSE 1 END * (p.request + greatest(r.prompt_tokens, 0) * p.input_token
         + greatest(r.output_tokens, 0) * p.output_token) AS cost,
     coalesce(r.run_id <= x.run_id, false) AS rejected
 FROM recorded.requests r
 LEFT JOIN recorded.prices p USING (run_id)
-LEFT JOIN (SELECT key, max(run_id) AS run_id FROM recorded.rejections GROUP BY key) x USING (key);
+LEFT JOIN recorded.reasoners w ON w.rule = r.rule AND w.identity = r.identity
+LEFT JOIN (SELECT key, max(run_id) AS run_id FROM recorded.rejections GROUP BY key) x ON x.key = r.key;
 
 CREATE OR REPLACE VIEW actions AS
 SELECT a.run_id, a.profile, a.rule, a.shard, a.outcome, a.key, a.reason,

@@ -81,6 +81,7 @@ class Space:
         profile: str = DEFAULT_PROFILE,
         overrides: tuple[tuple[str, str], ...] = (),
         limits: Limits = NO_LIMITS,
+        retry_failed: bool = False,
         on_event: Callable[[Event], None] | None = None,
     ) -> Built:
         """A build in this process. on_event: called with each event as it comes, in whichever thread."""
@@ -94,7 +95,7 @@ class Space:
         try:
             done = build(
                 Project(self.root, Variation(profile, overrides)),
-                Options(targets, tuple(force), jobs, keep_going, limits=limits),
+                Options(targets, tuple(force), jobs, keep_going, limits=limits, retry_failed=retry_failed),
                 emit,
             )
         except BuildError as error:

@@ -19,7 +19,7 @@ from buildsys.query import sql
 from buildsys.run.replies import sizes
 from buildsys.survey import survey
 from tests.behaviour.conftest import Built, Space
-from tests.chat.server import Answer, ChatServer, error_body
+from tests.chat.server import Answer, ChatServer, Plan, error_body
 
 RULES = """
 config = "config.toml"
@@ -153,6 +153,88 @@ def test_a_refused_request_is_an_error_row_and_is_remembered(chat: Space, server
     assert chat.build("replies").outcome == "done"
     rows = [json.loads(line) for line in chat.read("build/default/replies/1.jsonl").splitlines()]
     assert [row["id"] for row in rows if row["error"]] == ["r9"]
+    assert len(server.asked) == N
+
+
+def refuse(*numbers: int) -> Plan:
+    """Records with these numbers are refused."""
+    refused = {f"question {n}" for n in numbers}
+    return lambda asked: Answer(400, error_body("too long")) if asked.prompt in refused else Answer()
+
+
+def asked_since(server: ChatServer, n: int) -> list[str]:
+    return sorted(server.prompts[n:])
+
+
+def test_what_was_refused_is_asked_again_on_request_and_nothing_else(chat: Space, server: ChatServer) -> None:
+    server.plan = refuse(9, 10, 30)
+    chat.replace("rules/gen.toml", ">= 0.9", ">= 0.5")
+    chat.build()
+    server.plan = refuse(10)
+    chat.build(force=["replies"])
+    assert len(server.asked) == N, "it is remembered"
+
+    built = chat.build(retry_failed=True)
+    assert asked_since(server, N) == ["question 10", "question 30", "question 9"]
+    assert built.ran == ["replies[1]", "replies[3]", "samples[1]", "samples[3]"]
+    rows = [json.loads(line) for line in chat.read("build/default/replies/1.jsonl").splitlines()]
+    assert [row["id"] for row in rows if row["error"]] == ["r10"]
+    assert json.loads(chat.read("build/default/samples/3.jsonl").splitlines()[6])["reasoning"]
+
+    server.plan = refuse()
+    assert chat.build(retry_failed=True).ran == ["replies[1]", "samples[1]"]
+    assert asked_since(server, N + 3) == ["question 10"]
+    assert chat.build(retry_failed=True).ran == []
+    assert chat.build().ran == []
+    assert len(server.asked) == N + 4
+
+
+def test_a_refusal_that_is_repeated_rebuilds_nothing_downstream(chat: Space, server: ChatServer) -> None:
+    server.plan = refuse(9)
+    chat.replace("rules/gen.toml", ">= 0.9", ">= 0.8")
+    chat.build()
+    assert chat.build(retry_failed=True).ran == ["replies[1]"]
+    assert len(server.asked) == N + 1
+
+
+def test_a_result_that_is_restored_is_asked_again_too(chat: Space, server: ChatServer) -> None:
+    server.plan = refuse(9)
+    chat.build("replies")
+    configure(chat, server, n=4)
+    chat.build("replies")
+    configure(chat, server)
+    server.plan = refuse()
+    built = chat.build("replies", retry_failed=True)
+    assert built.ran == ["replies[1]"]
+    assert {"replies[2]", "replies[3]"} <= {*built.restored, *built.actions("reused")}
+    assert asked_since(server, N) == ["question 9"]
+
+
+def test_other_profiles_take_the_new_answer_from_the_log(chat: Space, server: ChatServer) -> None:
+    chat.write("config.other.toml", "")
+    server.plan = refuse(9)
+    chat.build("replies")
+    chat.build("replies", profile="other")
+    server.plan = refuse()
+    chat.build("replies", retry_failed=True)
+    assert asked_since(server, N) == ["question 9"]
+    assert chat.build("replies", profile="other", retry_failed=True).ran == ["replies[1]"]
+    assert chat.read("build/other/replies/1.jsonl") == chat.read("build/default/replies/1.jsonl")
+    assert len(server.asked) == N + 1
+
+
+def test_a_plan_counts_what_would_be_asked_again(chat: Space, server: ChatServer) -> None:
+    server.plan = refuse(9, 10, 30)
+    chat.replace("rules/gen.toml", ">= 0.9", ">= 0.5")
+    chat.build()
+    assert survey(Project(chat.root)).up_to_date
+    found = survey(Project(chat.root), jobs=2, retry_refused=True)
+    planned = {str(one.action): (one.fate, one.reason) for one in found.actions if one.fate != "reuse"}
+    assert planned["replies[1]"] == ("run", "some of its requests were refused")
+    assert planned["replies[3]"] == ("run", "some of its requests were refused")
+    assert sorted(planned) == ["replies[1]", "replies[3]", "samples[1]", "samples[3]"]
+    assert found.estimate
+    assert (found.estimate.requests, found.estimate.answered) == (3, N - 3)
     assert len(server.asked) == N
 
 

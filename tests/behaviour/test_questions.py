@@ -174,6 +174,21 @@ def test_records_without_reasoning_that_stopped_by_themselves(pipeline):
     assert sorted(found) == [("default", "0", "p01"), ("long", "0", "p01")]
 
 
+def test_bad_replies_by_rule_and_why(pipeline):
+    found = answer(pipeline, "WHERE len(bad) > 0")
+    assert [(*which, error) for *which, error, _ in found if which[0] == "default"] == [
+        ("default", "replies", "p01", ["empty reasoning"], ""),
+        ("default", "replies", "p02", ["refused"], "prompt is too long"),
+        ("default", "replies", "p12", ["truncated"], ""),
+    ]
+    kinds = answer(pipeline, "unnest(bad) AS kind")
+    assert sorted(kinds) == [
+        (profile, "replies", kind, 1)
+        for profile in ("default", "long")
+        for kind in ("empty reasoning", "refused", "truncated")
+    ]
+
+
 def test_lengths_and_truncation_by_profile(pipeline):
     found = {profile: rest for profile, *rest in answer(pipeline, "quantile_cont")}
     assert found == {"default": [8.0, 8.0, 0.2], "long": [4.0, 4.0, 0.2]}

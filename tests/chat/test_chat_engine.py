@@ -182,8 +182,23 @@ def test_a_conversation_goes_on_until_the_script_has_enough(engine):
     assert [len(row.replies) for row in answered.rows] == [2, 1]
     assert [(asked.record_id, asked.turn) for asked in answered.requests] == [("r1", 0), ("r1", 1), ("r2", 0)]
     assert listener.counts[0] == RequestCounts(total=2)
-    assert listener.counts[-1] == RequestCounts(3, 3, 3, 21, 9)
+    assert listener.counts[-1] == RequestCounts(3, 3, 3, 21, 9, finish_reasons={"stop": 3})
     assert lines(again) == lines(answered)
+
+
+def test_what_is_wrong_with_replies_is_counted_by_kind_whoever_asked_for_them(engine):
+    body = b'{"choices": [{"message": {"content": "a", "reasoning": null}, "finish_reason": "length"}]}'
+    plan = {"q1": GOOD, "q2": Answer(body=body), "q3": Answer(400, error_body("too long"))}
+    first, again = Told(), Told()
+    with ChatServer(lambda asked: plan[asked.prompt]) as server:
+        engine().answer(records(1, 2), one_turn, Endpoint(server.url, "m"), listener=first)
+        answered = engine().answer(records(1, 2, 3), one_turn, Endpoint(server.url, "m"), listener=again)
+    bad = {"truncated": 1, "empty reasoning": 1}
+    assert (first.counts[-1].finish_reasons, first.counts[-1].bad) == ({"stop": 1, "length": 1}, bad)
+    assert again.counts[-1].finish_reasons == {"stop": 1, "length": 1}
+    assert (again.counts[-1].bad, again.counts[-1].sent) == (bad | {"refused": 1}, 1)
+    assert (first.counts[-1].refused, again.counts[-1].refused) == (0, 1)
+    assert [asked.bad for asked in answered.requests] == [(), ("truncated", "empty reasoning"), ("refused",)]
 
 
 def test_a_record_that_the_script_asks_nothing_of_is_a_row_without_replies(engine):

@@ -22,7 +22,7 @@ from buildsys.events import (
     ServiceReady,
     ShardsKnown,
 )
-from buildsys.model import ActionId, CheckVerdict, Outcome, Prices, RuleName, Shard, Usage
+from buildsys.model import ActionId, CheckVerdict, Limits, Outcome, Prices, RuleName, Shard, Usage
 
 TRACEBACK = """error: KeyError: 'reasoning'
     Traceback (most recent call last):
@@ -121,6 +121,47 @@ def test_requests_are_told_with_their_tokens_and_what_was_answered_before(told):
             ActionFinished(action_of(name), "ran", ""),
         )
     assert told.lines[-1].endswith("400 requests, 112 answered before, 16,384 tokens")
+
+
+def answered(told: Told, name: str, counts: RequestCounts) -> None:
+    told(ActionStarted(action_of(name), ""), RequestsAnswered(action_of(name), counts))
+    told(ActionFinished(action_of(name), "ran", ""))
+
+
+def test_replies_that_did_not_end_well_are_told_with_what_is_wrong(told):
+    told(*begin(("replies", 2)))
+    ends, bad = {"stop": 200, "length": 2}, {"truncated": 2, "empty reasoning": 5, "refused": 54}
+    answered(told, "replies[0]", RequestCounts(256, 256, 256, 8192, finish_reasons=ends, bad=bad))
+    ends, bad = {"stop": 255, "length": 1}, {"truncated": 1}
+    answered(told, "replies[1]", RequestCounts(256, 256, 256, 8192, finish_reasons=ends, bad=bad))
+    assert told.lines[-1].endswith("512 requests, 16,384 tokens · stop 455, length 3 · refused 54, empty reasoning 5")
+
+
+def test_replies_that_are_all_well_need_no_words(told):
+    """Those of a model that never reasons are, too."""
+    told(*begin(("replies", 2)))
+    for name in ("replies[0]", "replies[1]"):
+        ends = {"stop": 250, "tool_calls": 6}
+        answered(told, name, RequestCounts(256, 256, 256, 8192, finish_reasons=ends, bad={"empty reasoning": 256}))
+    assert told.lines[-1].endswith("512 requests, 16,384 tokens")
+
+
+def test_a_shard_without_reasoning_among_others_that_have_some_is_told(told):
+    told(*begin(("replies", 2)))
+    answered(told, "replies[0]", RequestCounts(9, 9, 9, bad={"empty reasoning": 9}))
+    answered(told, "replies[1]", RequestCounts(9, 9, 9))
+    assert told.lines[-1].endswith("18 requests · empty reasoning 9")
+
+
+def test_requests_that_were_refused_are_told_at_the_end_with_what_asks_them_again(told):
+    told(*begin(("replies", 2), ("labels", 1)))
+    answered(told, "replies[0]", RequestCounts(9, 9, 9, bad={"refused": 3}, refused=2))
+    answered(told, "replies[1]", RequestCounts(9, 9, 9))
+    answered(told, "labels", RequestCounts(9, 9, 9, bad={"refused": 1}, refused=1))
+    told(BuildFinished(1, "done", 2, {"ran": 3}))
+    assert told.lines[-2] == (
+        "refused: 3 requests of replies, labels (asked again only by buildsys build --retry-failed)"
+    )
 
 
 def test_a_check_is_told_with_the_share_of_actions_that_it_holds_for(told):
@@ -276,6 +317,20 @@ def test_progress_without_a_terminal_says_how_far_each_rule_is_and_what_is_left(
     told(RequestsAnswered(action_of("replies"), RequestCounts(50, 100, 50, 0)))
     told.console.refresh()
     assert told.lines == ["  5.0 s: replies, 50 of 100 requests, 10/s, 5.0 s left · tokens 1/4, 15 s left"]
+
+
+def test_progress_without_a_terminal_says_how_replies_come_in_and_what_is_spent(told):
+    action = action_of("replies")
+    told(BuildStarted("buildsys build", (), (action.rule,), limits=Limits(max_requests=1000)))
+    told(ShardsKnown(action.rule, 1), ActionStarted(action, ""), RequestsAnswered(action, RequestCounts(0, 800)))
+    told.now = 70.0
+    ends, bad = {"stop": 69, "length": 1}, {"truncated": 1}
+    told(RequestsAnswered(action, RequestCounts(70, 800, 70, 7000, 9, 12, 3, ends, bad)))
+    told.console.refresh()
+    assert told.lines == [
+        "  70 s: replies, 70 of 800 requests, 1.0/s, 12 min 10 s left, 100 tokens/s, truncated 1.4 %, "
+        "12 in flight, 3 retries, stop 69, length 1 · 70 of 1,000 requests"
+    ]
 
 
 def test_progress_is_silent_where_nothing_runs(told):

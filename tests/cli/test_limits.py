@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from buildsys.errors import LIMIT, USAGE
-from tests.chat.server import ChatServer
+from tests.chat.server import Answer, ChatServer, error_body
 from tests.cli.conftest import run_in
 
 RULES = """
@@ -107,3 +107,21 @@ def test_a_limit_of_cost_without_a_price_is_refused_with_its_line(asking: Path) 
     assert done.returncode == USAGE
     assert "rules/limits.toml:2:1" in done.stderr
     assert "hint: say what requests cost, for example: [price] output_token = 2.5e-06" in done.stderr
+
+
+def test_what_was_refused_is_asked_again_though_all_is_up_to_date(asking: Path, server: ChatServer) -> None:
+    server.plan = lambda asked: Answer(400, error_body("too long")) if asked.prompt == "q5" else Answer()
+    done = run_in(asking, "build")
+    told = "refused: 1 request of replies (asked again only by buildsys build --retry-failed)"
+    assert (done.returncode, told in done.stderr.splitlines()) == (0, True)
+    assert "up to date" in run_in(asking, "build").stderr
+    assert "up to date" in run_in(asking, "plan").stdout
+    server.plan = lambda asked: Answer()
+    planned = run_in(asking, "plan", "--retry-failed").stdout
+    assert "some of its requests were refused" in planned
+    assert "at most 1 request (7 answered)" in planned
+    assert len(server.asked) == N
+    assert "1 ran" in run_in(asking, "build", "--retry-failed").stderr
+    assert server.prompts[N:] == ["q5"]
+    assert run_in(asking, "build", "--retry-failed").stderr.startswith("1 action up to date")
+    assert len(server.asked) == N + 1

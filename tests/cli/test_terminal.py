@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from buildsys.phrases import counted, duration, listed
+from buildsys.phrases import counted, duration, listed, percentage, rate, short
 from buildsys.terminal import Span, columns, cut, error_lines, painted, wants_colour
 
 
@@ -27,6 +27,19 @@ def test_durations_are_told_in_two_units_at_most(seconds, text):
 
 def test_counts_have_a_plural_and_thousands():
     assert [counted(n, "action") for n in (0, 1, 1024)] == ["0 actions", "1 action", "1,024 actions"]
+    assert [counted(2, noun) for noun in ("reply", "retry", "day")] == ["2 replies", "2 retries", "2 days"]
+
+
+def test_large_numbers_are_short_and_never_rounded_up():
+    given = (0, 312, 99_999, 123_999, 1_299_999, 1_999_999, 2_000_000, 12_900_000, 3.5e9)
+    assert [short(n) for n in given] == ["0", "312", "99,999", "123k", "1.2M", "1.9M", "2M", "12M", "3.5B"]
+
+
+def test_shares_and_rates_have_two_digits_that_count():
+    shares = [percentage(n, 100) for n in (100, 31.4, 9.96, 3.14, 0.5, 0.0123)]
+    assert shares == ["100 %", "31 %", "10 %", "3.1 %", "0.5 %", "0.012 %"]
+    assert rate(9.94) == "9.9/s"
+    assert [rate(n, "tokens") for n in (1820.4, 9.96, 0.44)] == ["1,820 tokens/s", "10 tokens/s", "0.4 tokens/s"]
 
 
 def test_long_lists_end_with_how_many_more():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from buildsys.errors import LIMIT
 from buildsys.events import LimitReached
 from buildsys.model import Limits, Prices
-from buildsys.plan.limits import Amount, against, stopped
+from buildsys.plan.limits import Amount, against, spent_text, stopped
 
 REACHED = LimitReached("max_requests", 10, 10, 70, None, "", kept=10, left=22)
 
@@ -21,6 +21,16 @@ def test_an_amount_is_seen_by_every_limit_that_there_is():
         ("max_cost", True, False),
     ]
     assert list(against(Limits(), None, Amount(10**9, 10**9, 10**9))) == []
+
+
+def test_what_is_spent_is_told_against_each_limit():
+    limits = Limits(max_requests=1000, max_cost=10.0, max_output_tokens=2_000_000)
+    seen = against(limits, Prices(request=0.0125), Amount(328, 9, 1_260_000))
+    assert [spent_text(limit, "EUR") for limit in seen] == [
+        "328 of 1,000 requests",
+        "1.2M of 2M tokens",
+        "4.10 of 10 EUR",
+    ]
 
 
 def test_the_end_tells_the_limit_what_was_spent_what_is_kept_and_what_is_left():

@@ -238,6 +238,35 @@ def test_views_are_made_anew_when_their_text_changed(root, manifest):
     later.close()
 
 
+def test_requests_of_an_older_version_keep_their_rows_and_have_no_word_on_what_is_bad(root, filled):
+    filled._con.execute("ALTER TABLE recorded.requests DROP COLUMN bad")
+    filled._con.execute("UPDATE recorded.format SET version = version - 1")
+    filled.close()
+    later = Manifest.open(root / ".buildsys")
+    (old,) = later._fetch("SELECT DISTINCT bad FROM requests")
+    assert old == (None,)
+    row = next(row for row in small.requests(small.action("replies", "0"), 9) if isinstance(row, RequestRow))
+    later.commit([row, replace(row, key="e" * 32, bad="truncated, empty reasoning")])
+    assert later._fetch("SELECT bad FROM requests WHERE run_id = 9 ORDER BY key = $1", "e" * 32) == [
+        ([],),
+        (["truncated", "empty reasoning"],),
+    ]
+    later.close()
+
+
+def test_a_lack_of_reasoning_is_bad_where_the_rule_got_some_from_the_same_identity(filled):
+    row = next(row for row in small.requests(small.action("replies", "0"), 9) if isinstance(row, RequestRow))
+    mute = replace(row, bad="empty answer, empty reasoning", identity="mute@1")
+    refused = replace(row, bad="refused", identity="mute@1")
+    filled.commit([mute, refused, replace(mute, identity=row.identity), row])
+    assert filled._fetch("SELECT identity, bad FROM requests WHERE run_id = 9 ORDER BY ALL") == [
+        ("mute@1", ["empty answer"]),
+        ("mute@1", ["refused"]),
+        ("rev-1", []),
+        ("rev-1", ["empty answer", "empty reasoning"]),
+    ]
+
+
 def test_names_and_texts_that_are_no_valid_text_are_recorded_all_the_same(filled):
     name = os.fsdecode(b"data/\xff.txt")
     stat = Stat(1, 2, 3, 4, 5)
