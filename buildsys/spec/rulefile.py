@@ -325,6 +325,8 @@ class _RuleReader:
         keys = (*self.keys, "endpoint")
         value = self.text.value(keys, self.table.endpoint)
         endpoints = value if isinstance(value, list) else [value]
+        if not endpoints:
+            self.text.refuse(keys, f'is "{self.table.endpoint}", which names no server', hint="write at least one URL")
         for one in endpoints:
             if not isinstance(one, str) or not one:
                 self.text.refuse(keys, f"has {one!r}, which is no text")
