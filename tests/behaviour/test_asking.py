@@ -45,9 +45,8 @@ def chat(space: Space) -> Space:
 
 
 def configure(space: Space, endpoint: str, more: str = "") -> None:
-    space.write(
-        "rules/gen.toml", RULES.replace("ENDPOINT", endpoint).replace("[rule.replies]", f"[rule.replies]\n{more}")
-    )
+    rules = RULES.replace("ENDPOINT", endpoint).replace("[rule.replies]", f"[rule.replies]\n{more}")
+    space.write("rules/gen.toml", f'config = "config.toml"\n{rules}')
 
 
 def rows(space: Space) -> list[dict[str, object]]:
