@@ -24,7 +24,8 @@ from buildsys.phrases import counted
 from buildsys.plan.key import Given
 from buildsys.prepare import Prepared
 from buildsys.run import checks
-from buildsys.run.chat import Brake, Cancelled
+from buildsys.run.brake import Brake
+from buildsys.run.chat import Cancelled
 from buildsys.run.conversation import Row
 from buildsys.spec.graph import FromRule
 from buildsys.staged import targets, written
@@ -119,6 +120,7 @@ class Canary:
     def __init__(
         self,
         rule: Rule,
+        brake: Brake,
         profile: str,
         folder: Path,
         root: Path,
@@ -126,7 +128,7 @@ class Canary:
         carry_out: CarryOut,
         tell: Callable[[str], None],
     ) -> None:
-        self.brake = Brake()
+        self.brake = brake
         self._rule = rule
         self._profile = profile
         self._folder = folder

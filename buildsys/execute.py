@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,21 +18,22 @@ from pathlib import Path
 from typing import Any
 
 from buildsys.assess import Assessment, Assessor, Bound
-from buildsys.canary import MOST_ROWS, Canary, Follower, followers
+from buildsys.canary import Canary, Follower, followers
 from buildsys.commands import command_values, fill_command
 from buildsys.digest import NO_DIGEST, digest_of
 from buildsys.discover import NOTHING_FOUND, Discoverer, Discovery
 from buildsys.errors import FAILED, INTERRUPTED, BuildError, refused
-from buildsys.events import Event, LimitReached, Notice, RequestCounts, RequestsAnswered
+from buildsys.events import Event, LimitReached, Notice
 from buildsys.handover import Handover
 from buildsys.launch import Launcher
 from buildsys.measured import measured
-from buildsys.model import ActionId, ActionKey, Decision, Made, Observed, Rule, RuleName, Trace, Usage
+from buildsys.model import ActionKey, Decision, Made, Observed, Rule, RuleName, Trace, Usage
 from buildsys.plan.key import Given
 from buildsys.project import Project
-from buildsys.run.chat import Cancelled, ChatEngine, Listener
+from buildsys.run.brake import Brake
+from buildsys.run.chat import Cancelled, ChatEngine
 from buildsys.run.checks import Checks
-from buildsys.run.conversation import Asked, Record, Row, read_records
+from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint
 from buildsys.run.process import last_lines
 from buildsys.run.replies import ReplyLog
@@ -45,6 +47,7 @@ from buildsys.state.logs import folder_of
 from buildsys.state.rows import MetricsRow
 from buildsys.state.scratch import Note, Scratch
 from buildsys.state.store import Damaged, Store
+from buildsys.teller import Teller
 
 _LAST_LINES = 25
 _MISSING = (
@@ -145,6 +148,7 @@ class Executor:
         self._is_warned = False
         self._checks = Checks()
         self._canaries: dict[RuleName, Canary] = {}
+        self._brakes: defaultdict[RuleName, Brake] = defaultdict(Brake)
 
     def execute(
         self,
@@ -338,7 +342,7 @@ class Executor:
             return result.value  # type: ignore[return-value]
 
         canary = self._canary(call.rule) if call.rule.asking.canary else None
-        teller = _Teller(call.assessment.action, self._emit, self._warn_of_unmeasured, canary, call.followers)
+        teller = Teller(call.assessment.action, self._emit, self._warn_of_unmeasured, canary, call.followers)
         done = Executed()
         started = time.monotonic()
         try:
@@ -350,7 +354,7 @@ class Executor:
                 first=call.rule.asking.canary,
                 reuse_shorter=call.rule.asking.reuse_shorter,
                 listener=teller,
-                brake=canary.brake if canary else None,
+                brake=self._brake(call.rule),
             )
         except _BadCall as bad:
             done = self._judged(call, bad.result)
@@ -431,6 +435,11 @@ class Executor:
                 self._chat_engine = ChatEngine(replies, spending=spending, retry_refused=again), replies
             return self._chat_engine[0]
 
+    def _brake(self, rule: Rule) -> Brake:
+        """One for all actions of a rule."""
+        with self._lock:
+            return self._brakes[rule.name]
+
     def _canary(self, rule: Rule) -> Canary:
         """One for all actions of a rule."""
         with self._lock:
@@ -439,7 +448,14 @@ class Executor:
                 profile = self._assessor.graph.profile
                 tell = partial(Notice, "info")
                 self._canaries[rule.name] = Canary(
-                    rule, profile, folder, self._root, self._checks, self._try, lambda text: self._emit(tell(text))
+                    rule,
+                    self._brakes[rule.name],
+                    profile,
+                    folder,
+                    self._root,
+                    self._checks,
+                    self._try,
+                    lambda text: self._emit(tell(text)),
                 )
             return self._canaries[rule.name]
 
@@ -487,62 +503,6 @@ class Executor:
             problem, hint = refusal(self._root, self._assessor.graph, call.rule, result.refused)
         excerpt = result.traceback or last_lines(call.log, _LAST_LINES)
         return BuildError(problem, excerpt=excerpt, facts=facts, hint=hint)
-
-
-class _Teller(Listener):
-    """Tells of a chat action what the engine tells of its call, and has its canary look at what comes.
-
-    requests: all that were made, once that has ended.
-    """
-
-    def __init__(
-        self,
-        action: ActionId,
-        emit: Callable[[Event], None],
-        also: Callable[[], None],
-        canary: Canary | None,
-        following: Sequence[Follower],
-    ) -> None:
-        self._action = action
-        self._emit = emit
-        self._also = also
-        self._canary = canary
-        self._following = following
-        self._n_seen = self._n_new = 0
-        self.requests: tuple[Asked, ...] = ()
-
-    def before_first(self) -> None:
-        if self._canary:
-            self._canary.begin(self._action)
-
-    def after_first(self, rows: Sequence[Row]) -> None:
-        if self._canary and self._canary.begin(self._action):
-            self._canary.judge(self._action, self._following, rows)
-
-    def before_rest(self, rows: Callable[[int], Sequence[Row]]) -> None:
-        if self._canary:
-            self._canary.resume(self._action, self._following, rows(MOST_ROWS))
-
-    def progress(self, counts: RequestCounts) -> None:
-        self._emit(RequestsAnswered(self._action, counts))
-        self._also()
-        self._n_new += counts.sent - self._n_seen
-        self._n_seen = counts.sent
-
-    def look(self, rows: Callable[[int], Sequence[Row]]) -> None:
-        n_new, self._n_new = self._n_new, 0
-        if self._canary and self._canary.note(n_new):
-            self._canary.look_again(self._action, self._following, rows(MOST_ROWS))
-            if self._canary.brake.error:
-                self._emit(
-                    Notice("warning", f"{self._action.rule}: {self._canary.brake.error.problem}: no more is sent")
-                )
-
-    def left_out(self, url: str, words: str) -> None:
-        self._emit(Notice("warning", f"{url} is asked no more: {words}"))
-
-    def ended(self, requests: tuple[Asked, ...]) -> None:
-        self.requests = requests
 
 
 class _BadCall(Exception):

@@ -30,6 +30,7 @@ LAYERS = [
     {"handover"},
     {"launch", "sandbox"},
     {"canary"},
+    {"teller"},
     {"survey", "doctor", "collect", "execute", "starts", "supply", "tidy"},
     {"deliver", "explain", "ledger", "query", "serving"},
     {"workshop"},

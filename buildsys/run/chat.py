@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from buildsys.errors import BuildError
 from buildsys.events import RequestCounts
+from buildsys.run.brake import Brake
 from buildsys.run.conversation import Ask, Asked, Conversation, Record, Row, text_of, tokens_of
 from buildsys.run.endpoint import Endpoint, Heard, Server, chat_content, server_words
 from buildsys.run.hosts import Fleet, Host, Patience, Trouble
@@ -31,20 +32,6 @@ Build = Callable[[list[tuple[Record, list[Any]]]], list[dict[str, Any] | None]]
 
 IN_FLIGHT: Final = 256
 PROGRESS_S: Final = 0.2
-
-
-class Brake:
-    """Keeps calls from sending more; what is in flight comes in, since it is paid for. error: why, None while open."""
-
-    def __init__(self) -> None:
-        self.error: BuildError | None = None
-
-    def pull(self, error: BuildError) -> None:
-        self.error = self.error or error
-
-    def explain(self, error: BuildError) -> None:
-        """Why it was pulled, where that took a while to find out."""
-        self.error = error
 
 
 class Listener:
@@ -194,7 +181,8 @@ class ChatEngine:
             try:
                 self._settle_all(call, [ask for _, ask in going_on], settled)
             finally:
-                live = [c for n, (c, _) in enumerate(going_on) if n in settled and c.take(*settled[n])]
+                heard = [(c, settled[n]) for n, (c, _) in enumerate(going_on) if n in settled]
+                live = [c for c, told in heard if c.take(told.key, told.reply, told.content, told.sent, told.bad)]
                 for n, words in call.unanswered.items():
                     going_on[n][0].miss(call.endpoint.url, words)
             first = False
@@ -223,12 +211,12 @@ class ChatEngine:
     def _known(self, call: _Call, ask: Ask) -> _Told | None:
         reply = self._replies.get(ask.key)
         if reply and not (reply.kind == "refusal" and self._retry_refused and ask.key not in self._refused_now):
-            return _told(ask.key, reply, sent=False)
+            return _told(ask.model, ask.key, reply, sent=False)
         if call.reuse_shorter:
             with self._lock:
                 found = self._shorter.find(ask.body, ask.identity, ask.sample)
             if found:
-                return _told(*found, sent=False)
+                return _told(ask.model, *found, sent=False)
         return None
 
     def _fleet(self, endpoint: Endpoint) -> Fleet:
@@ -320,7 +308,7 @@ class ChatEngine:
                 del self._flights[ask.key]
         if reply is None:
             return await self._settle(call, fleet, ask)  # It was another rule's, whose brake is none of ours.
-        told = _told(ask.key, reply, sent=mine)
+        told = _told(ask.model, ask.key, reply, sent=mine)
         call.note(told)
         return told
 
@@ -426,7 +414,7 @@ async def _all_or_none(work: Iterable[Coroutine[Any, Any, None]]) -> None:
 class _Told(NamedTuple):
     """The answer to a request, which is kept under `key`. content: decoded, empty in a refusal. sent: by this call.
 
-    bad: what is wrong with it.
+    bad: what is wrong with it. model: that was asked for.
     """
 
     key: str
@@ -434,14 +422,15 @@ class _Told(NamedTuple):
     content: dict[str, Any]
     sent: bool
     bad: tuple[str, ...]
+    model: str
 
 
 _Settled = dict[int, _Told]
 
 
-def _told(key: str, reply: Reply, *, sent: bool) -> _Told:
+def _told(model: str, key: str, reply: Reply, *, sent: bool) -> _Told:
     content = (chat_content(reply.body) if reply.kind == "reply" else None) or {}
-    return _Told(key, reply, content, sent, flaws(content, reply.request))
+    return _Told(key, reply, content, sent, flaws(content, reply.request), model)
 
 
 @dataclass
@@ -491,6 +480,7 @@ class _Call:
         self.add(done=1)
         if told.reply.kind == "reply":
             self.n_good += 1
+            self.brake.recall(told.model, told.reply.model)
         else:
             self._count_error(told.reply)
 
@@ -500,6 +490,7 @@ class _Call:
         self._judge(told)
         if told.reply.kind == "reply":
             self.n_good += 1
+            self.brake.hear(told.model, told.reply.model, told.reply.endpoint)
             n_output, n_input = (
                 max(0, tokens_of(told.content, name)) if told.sent else 0
                 for name in ("completion_tokens", "prompt_tokens")

@@ -110,6 +110,7 @@ class Ask:
     body: bytes
     identity: str
     sample: int
+    model: str
     most_tokens: int | None
 
 
@@ -141,9 +142,8 @@ class Conversation:
             raise self._error_at_this_turn(*flaw)
         assert isinstance(body, dict)
         try:
-            ask = Ask(
-                request_key(body, identity, self.sample), json_bytes(body), identity, self.sample, most_tokens(body)
-            )
+            key = request_key(body, identity, self.sample)
+            ask = Ask(key, json_bytes(body), identity, self.sample, text_of(body["model"]), most_tokens(body))
         except (TypeError, ValueError, RecursionError) as error:
             raise self._error_at_this_turn("a request is not JSON", str(error)) from error
         if ask.key in self._keys:

@@ -11,7 +11,8 @@ import pytest
 
 from buildsys.errors import BuildError
 from buildsys.model import Limits
-from buildsys.run.chat import Brake, Endpoint, Listener
+from buildsys.run.brake import Brake
+from buildsys.run.chat import Endpoint, Listener
 from buildsys.run.hosts import Pace, Patience
 from buildsys.run.spending import HeldBack, Spending
 from tests.chat.asking import one_turn, records, request
@@ -238,3 +239,35 @@ def test_a_flight_that_anothers_brake_ends_is_begun_anew(engine):
     assert failed == ["enough"]
     assert len(answered.rows) == 10
     assert sorted(server.prompts) == sorted(f"q{n}" for n in range(10))
+
+
+# ---------------------------------------------------------------- who speaks
+
+
+def speaking(model):
+    return lambda asked: Answer(body=completion(asked).replace(b'"model": "m"', f'"model": "{model}"'.encode()))
+
+
+def test_another_model_than_before_stops_the_rule_until_it_is_built_again(engine, log):
+    with ChatServer(speaking("m-2025")) as server:
+        endpoint = Endpoint(server.url, "m")
+        engine().answer(records(*range(10)), one_turn, endpoint, brake=Brake())
+        server.plan = speaking("m-2026")
+        with pytest.raises(BuildError, match="another model answers") as stopped:
+            engine(in_flight=2).answer(records(*range(60)), one_turn, endpoint, brake=Brake())
+        assert {("so far", "m-2025"), ("now", "m-2026"), ("asked for", "m")} <= set(stopped.value.facts)
+        n_asked = len(server.asked)
+        assert 10 < n_asked <= 13
+        assert len(log) == n_asked
+        engine().answer(records(*range(60)), one_turn, endpoint, brake=Brake())
+    assert len(server.asked) == 60
+
+
+def test_models_that_are_asked_for_by_other_names_or_say_no_name_are_none(engine):
+    def by_record(turns):
+        return [None if replies else {**request(record), "model": record["id"]} for record, replies in turns]
+
+    with ChatServer() as server:
+        assert engine().answer(records(*range(10)), by_record, Endpoint(server.url, "m"), brake=Brake()).n_sent == 10
+        server.plan = speaking("")
+        assert engine().answer(records(*range(20, 30)), one_turn, Endpoint(server.url, "m")).n_sent == 10
