@@ -37,6 +37,7 @@ from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint
 from buildsys.run.process import last_lines
 from buildsys.run.replies import ReplyLog
+from buildsys.run.secret import secret
 from buildsys.run.spending import HeldBack, Spending
 from buildsys.run.traced import Traced, together
 from buildsys.run.workers import CANCELLED, Job, JobResult, Sandbox, Share, Workers
@@ -145,7 +146,7 @@ class Executor:
         self._cancelled = False
         self._discoverer = Discoverer(assessor.graph, project.looks, assessor.answers)
         self._chat_engine: tuple[ChatEngine, ReplyLog] | None = None
-        self._is_warned = False
+        self._told: set[str] = set()
         self._checks = Checks()
         self._canaries: dict[RuleName, Canary] = {}
         self._brakes: defaultdict[RuleName, Brake] = defaultdict(Brake)
@@ -413,12 +414,14 @@ class Executor:
         """Who is asked, and as whom the replies are kept: a service by its key, a URL by the rule's identity."""
         prepared, rule = call.assessment.prepared, call.rule
         variable = dict(rule.secrets).get("api_key", "")
-        api_key = prepared.env.get(variable)
+        api_key = secret(variable, prepared.env, self._root) if variable else None
         how: Any = {"in_flight": rule.asking.in_flight, "stream": rule.asking.stream}
         if rule.endpoint.startswith("service:"):
             name = rule.endpoint.removeprefix("service:")
             url, identity = call.urls[name], f"service:{prepared.service_keys[name]}"
             return Endpoint(url, identity, api_key, variable, gone=lambda: self._launcher.gone(url), **how)
+        if variable and not api_key:
+            self._tell_once(f"{variable} is not set: {rule.name} asks {rule.endpoint} without an API key")
         return Endpoint(rule.endpoint, rule.identity, api_key, variable, others=rule.asking.others, **how)
 
     def _engine(self) -> ChatEngine:
@@ -481,10 +484,15 @@ class Executor:
         """A limit that goes by tokens is blind where replies don't tell them: said once."""
         with self._lock:
             spending = self._chat_engine[0].spending if self._chat_engine else Spending()
-            if self._is_warned or not (spending.counts_tokens and spending.n_unmeasured):
+        if spending.counts_tokens and spending.n_unmeasured:
+            self._tell_once(_UNMEASURED)
+
+    def _tell_once(self, warning: str) -> None:
+        with self._lock:
+            if warning in self._told:
                 return
-            self._is_warned = True
-        self._emit(Notice("warning", _UNMEASURED))
+            self._told.add(warning)
+        self._emit(Notice("warning", warning))
 
     def _judged(self, call: Call, result: JobResult) -> Executed:
         usage = Usage(result.wall_s, result.cpu_s, result.max_rss)

@@ -26,6 +26,9 @@ Versions = Literal["imported", "closure"] | tuple[str, ...]
 """Of which distributions the versions are in a key: those that the code imports, these with all that they require, or
 those that are named."""
 
+SECRET_FILE = "file:"
+"""What a secret's name begins with where it is the path of a file."""
+
 NO_SHARD = Shard("")
 SHARD_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 """What a shard may be called, as a regular expression."""
@@ -149,7 +152,7 @@ class Rule:
 
     script, function: for `run` and `chat`. command: for `shell`, braces not yet filled in.
     endpoint: for `chat`, "service:NAME" or a URL. env: names of variables that are passed and keyed.
-    secrets: (name of the secret, name of the environment variable).
+    secrets: (name of the secret, name of the environment variable, or "file:" and a path).
     python: path of another interpreter, "" for buildsys' own. resources: (name, how much), `memory` in bytes.
     metrics: names of the outputs whose numbers are metrics.
     """

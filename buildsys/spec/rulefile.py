@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from buildsys.errors import nearest
-from buildsys.model import GPU, MEMORY, Asking, Check, Each, Output, Rule, RuleName, Service, Versions
+from buildsys.model import GPU, MEMORY, SECRET_FILE, Asking, Check, Each, Output, Rule, RuleName, Service, Versions
 from buildsys.request import AS_WRITTEN, Variation
 from buildsys.spec.agreement import check_agreement
 from buildsys.spec.config import Config, parse_config
@@ -201,8 +201,11 @@ class _RuleReader:
         return "closure" if written else "imported"
 
     def _secrets(self) -> tuple[tuple[str, str], ...]:
-        """(name, variable) of each secret. Refuses a variable that `env` would put into keys and the manifest."""
+        """(name, variable or file) of each. Refuses a variable that `env` would put into keys and the manifest."""
         for name, variable in self.table.secrets.items():
+            if variable.startswith(SECRET_FILE) and not self.table.chat:
+                hint = "only chat reads secrets from files; code gets them as variables"
+                self.text.refuse((*self.keys, "secrets", name), f'is "{variable}"', hint=hint)
             if variable in self.table.env:
                 hint = "take it out of env, whose values are part of keys and recorded"
                 self.text.refuse((*self.keys, "secrets", name), f"is {variable}, which is in env too", hint=hint)

@@ -19,6 +19,10 @@ Name = Annotated[
     ),
 ]
 Variable = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", title="the name of an environment variable")]
+Secret = Annotated[
+    str,
+    Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*|file:.+)$", title='the name of an environment variable, or "file:PATH"'),
+]
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=0)]
 Size = Annotated[
@@ -197,11 +201,11 @@ class RuleTable(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         ),
     ] = []
     secrets: Annotated[
-        dict[Name, Variable],
+        dict[Name, Secret],
         Meta(
             description=(
-                "Secrets by name, and the environment variables that hold them. Their values are in no key, log or "
-                "manifest."
+                "Secrets by name, and the environment variables that hold them; with `chat` also files, as "
+                "`file:~/.keys/verifier`. Their values are in no key, log or manifest."
             ),
             examples=[{"api_key": "VERIFIER_API_KEY"}],
         ),
