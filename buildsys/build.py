@@ -347,6 +347,7 @@ class Build:
                 again = assessment.action in self._again
                 executed = workshop.executor.execute(assessment, again, turn.devices, following)
         except BaseException as error:
+            workshop.executor.leave(assessment)
             self._fail(error)
             return
         self._inbox.put(lambda: self._executed(workshop, turn, executed))

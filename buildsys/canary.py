@@ -34,7 +34,7 @@ EVERY: Final = 256
 """Replies of a rule, after which those that have come are looked at again."""
 MOST_ROWS: Final = 1024
 FEWEST_ROWS: Final = 64
-"""Of a shard: from so many on, its checks say something of all that is to come, also those that a canary leaves out."""
+"""Of a shard: from so many on, its checks say something of all that is to come."""
 _LONGEST_REPLY: Final = 1500
 
 
@@ -69,6 +69,8 @@ def followers(assessor: Assessor, action: ActionId) -> list[Follower]:
             continue
         if rule.resources or rule.scratch or graph.services_of(rule):
             continue
+        if not rule.default and graph.rules[action.rule].default:
+            continue  # It is built on request only, and must not keep anything else from being built.
         if one := _follower(assessor, ActionId(name, action.shard), {action.rule, *found}):
             found[name] = one
     needed: set[RuleName] = set()
@@ -153,28 +155,32 @@ class Canary:
         Waits while that is for another one. Raises the error that the brake was pulled for.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._passed or self.brake.error or self._expected[0] == action)
-        if self.brake.error:
-            raise self.brake.error
+            self._changed.wait_for(lambda: self._passed or self.brake.is_pulled or self._expected[0] == action)
+        self.brake.check()
         return not self._passed
 
     def judge(self, action: ActionId, following: Sequence[Follower], rows: Sequence[Row]) -> None:
         """Of the one who began. Raises where the first rows are no good."""
-        self._look(action, following, rows, first=True)
+        self._look(action, following, rows)
         with self._changed:
             self._passed = True
             self._changed.notify_all()
+        rules = [self._rule, *(one.rule for one in following)]
+        n = sum(len(_asked(rule)) for rule in rules)
+        through = f" went through {', '.join(rule.name for rule in rules[1:])} and" if following else ""
+        self._tell(f"{self._rule.name}: the first {counted(len(rows), 'reply')}{through} passed {counted(n, 'check')}")
 
     def leave(self, action: ActionId) -> None:
-        """It has ended, whether it asked or not."""
+        """It has ended, whether it asked or not. May be said twice."""
         with self._changed:
-            self._expected.remove(action)
+            if action in self._expected:
+                self._expected.remove(action)
             self._changed.notify_all()
 
     def resume(self, action: ActionId, following: Sequence[Follower], rows: Sequence[Row]) -> None:
         """Look at what an earlier build left. Raises where that is no good."""
         if len(rows) >= FEWEST_ROWS:
-            self._look(action, following, rows, first=False)
+            self._look(action, following, rows)
 
     def note(self, n_new: int) -> bool:
         """So many more replies have come; whether it is time to look at those that have."""
@@ -186,27 +192,22 @@ class Canary:
 
     def look_again(self, action: ActionId, following: Sequence[Follower], rows: Sequence[Row]) -> None:
         """Pull the brake where they are no good."""
-        if len(rows) >= FEWEST_ROWS and not self.brake.error:
+        if len(rows) >= FEWEST_ROWS and not self.brake.is_pulled:
             with suppress(BuildError):
-                self._look(action, following, rows, first=False)
+                self._look(action, following, rows)
 
-    def _look(self, action: ActionId, following: Sequence[Follower], rows: Sequence[Row], *, first: bool) -> None:
-        fault = self._fault(action, following, rows, first=first)
+    def _look(self, action: ActionId, following: Sequence[Follower], rows: Sequence[Row]) -> None:
+        fault = self._fault(action, following, rows)
         if fault:
-            self.brake.pull(self._error(fault, rows, rows[0]))  # Now: to find the culprit takes a while.
-            error = self._error(fault, rows, self._culprit(fault, action, following, rows, first=first))
-            self.brake.explain(error)
-            raise error
-        if first:
-            rules = [self._rule, *(one.rule for one in following)]
-            n = sum(len(_asked(rule, first=True)) for rule in rules)
-            through = f" went through {', '.join(rule.name for rule in rules[1:])} and" if following else ""
-            good = f"the first {counted(len(rows), 'reply')}{through} passed {counted(n, 'check')}"
-            self._tell(f"{self._rule.name}: {good}")
+            self.brake.stop()  # Now: to find the culprit takes a while.
+            culprit = rows[0]
+            try:
+                culprit = self._culprit(fault, action, following, rows)
+            finally:
+                self.brake.pull(self._error(fault, rows, culprit))
+            self.brake.check()
 
-    def _fault(
-        self, action: ActionId, following: Sequence[Follower], rows: Sequence[Row], *, first: bool
-    ) -> _Fault | None:
+    def _fault(self, action: ActionId, following: Sequence[Follower], rows: Sequence[Row]) -> _Fault | None:
         """The first thing that goes wrong with these rows."""
         folder = self._folder / f"canary-{next(self._numbers)}"
         try:
@@ -214,7 +215,7 @@ class Canary:
             with made[self._rule.outputs[0].name].open("wb") as file:
                 file.writelines(row.line() + b"\n" for row in rows)
             paths = {(self._rule.name, name): path for name, path in made.items()}
-            if fault := self._checked(action, self._rule, made, first=first):
+            if fault := self._checked(action, self._rule, made):
                 return fault
             for one in following:
                 made = targets(one.rule, one.action, self._profile, folder / one.rule.name)
@@ -227,14 +228,16 @@ class Canary:
                 except BuildError as error:
                     return _Fault(one.action, error)
                 paths |= {(one.rule.name, name): path for name, path in made.items()}
-                if fault := self._checked(one.action, one.rule, made, first=first):
+                if fault := self._checked(one.action, one.rule, made):
                     return fault
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                self._folder.rmdir()
         return None
 
-    def _checked(self, action: ActionId, rule: Rule, made: Mapping[str, Path], *, first: bool) -> _Fault | None:
-        asked = _asked(rule, first=first)
+    def _checked(self, action: ActionId, rule: Rule, made: Mapping[str, Path]) -> _Fault | None:
+        asked = _asked(rule)
         if not asked:
             return None
         try:
@@ -242,19 +245,19 @@ class Canary:
         except checks.Cancelled:
             raise Cancelled from None
         for check, verdict in zip(asked, verdicts, strict=True):
+            if not verdict.answered and not all(path.is_dir() or path.stat().st_size for path in made.values()):
+                continue  # Few rows may leave none, and what is empty has no columns to ask for.
             if verdict.holds_back:
                 error = BuildError(f'check "{check.name}" failed', place=check.place, exit_code=FAILED)
                 return _Fault(action, error, check, verdict)
         return None
 
-    def _culprit(
-        self, fault: _Fault, action: ActionId, following: Sequence[Follower], rows: Sequence[Row], *, first: bool
-    ) -> Row:
+    def _culprit(self, fault: _Fault, action: ActionId, following: Sequence[Follower], rows: Sequence[Row]) -> Row:
         """A row that goes wrong in the same way alone, as far as halving finds one."""
         while len(rows) > 1:
             half = len(rows) // 2
             for part in (rows[:half], rows[half:]):
-                found = self._fault(action, following, part, first=first)
+                found = self._fault(action, following, part)
                 if found and (found.action, found.check) == (fault.action, fault.check):
                     rows = part
                     break
@@ -275,6 +278,8 @@ class Canary:
             facts.append(("sql", " ".join(fault.check.sql.split())))
         facts += [("record", culprit.record_id), ("its reply", " ".join(shown.split()))]
         kept = "no more is sent, and all replies are kept: mend the code or the check, and they are used"
+        if fault.check:
+            kept += f"; {fault.check.name} = {{ sql = ..., canary = false }} is asked of whole shards only"
         return BuildError(
             f"{error.problem} for {fault.action} on {counted(len(rows), 'reply')}",
             place=error.place,
@@ -285,5 +290,5 @@ class Canary:
         )
 
 
-def _asked(rule: Rule, *, first: bool) -> list[Check]:
-    return [check for check in rule.checks if not first or check.canary]
+def _asked(rule: Rule) -> list[Check]:
+    return [check for check in rule.checks if check.canary]

@@ -218,7 +218,7 @@ class RuleTally:
 
     def bad_shares(self) -> list[str]:
         """The share of bad replies by kind, the most frequent first."""
-        n_done = self.requests["done"]
+        n_done = self.requests["done"] or 1
         bad = Counter(bad_among(self.bad, n_done))
         return [f"{kind} {percentage(n, n_done)}" for kind, n in bad.most_common()]
 

@@ -42,7 +42,13 @@ def show(lines: Iterable[Line], stream: TextIO) -> None:
     """Print lines, in colour where the stream shows it."""
     colour = wants_colour(stream)
     for line in lines:
-        print(painted(line, colour), file=stream)
+        print(_writable(painted(line, colour), stream), file=stream)
+
+
+def _writable(text: str, stream: TextIO) -> str:
+    """The text with what the stream has no form for, such as half a character, as an escape."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def cut(line: Line, width: int) -> list[Span]:
@@ -132,7 +138,7 @@ class Screen:
         if self._silent or not text:
             return
         try:
-            self._stream.write(text)
+            self._stream.write(_writable(text, self._stream))
             self._stream.flush()
         except OSError:
             self._silent = True

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable
 from typing import Final
 
-from buildsys.cli.output import plain
+from buildsys.cli.output import json_text, plain
 from buildsys.events import ActionFinished, Event, RequestsAnswered
 from buildsys.model import ActionId
 
@@ -31,7 +30,7 @@ class EventLines:
     def __call__(self, event: Event) -> None:
         record = {"event": type(event).__name__, "time": round(time.time(), 3), **plain(event)}
         with self._lock:
-            for line in self._due(event, json.dumps(record, ensure_ascii=False)):
+            for line in self._due(event, json_text(record)):
                 print(line, flush=True)
 
     def _due(self, event: Event, line: str) -> list[str]:

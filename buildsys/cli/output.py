@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,18 @@ from buildsys.model import ActionId
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(plain(value), indent=2, ensure_ascii=False, default=str))
+    print(json_text(value, indent=2))
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """As readable text, and in escapes where standard output can't write that, such as half a character."""
+    found = plain(value)
+    text = json.dumps(found, indent=indent, ensure_ascii=False, default=str)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(found, indent=indent, default=str)
+    return text
 
 
 def plain(value: object) -> Any:

@@ -5,23 +5,36 @@ Knows nothing of requests in flight. For several threads at once: what it holds 
 
 from __future__ import annotations
 
+import threading
+
 from buildsys.errors import FAILED, BuildError
 
 
 class Brake:
-    """error: why it was pulled, None while it is open."""
+    """is_pulled: no more is to be sent. error: why, once that is known."""
 
     def __init__(self) -> None:
+        self.is_pulled = False
         self.error: BuildError | None = None
+        self._is_explained = threading.Event()
         self._speakers: dict[str, set[str]] = {}
 
-    def pull(self, error: BuildError) -> None:
-        """Keep what is not sent from being sent. What is in flight comes in, since it is paid for."""
-        self.error = self.error or error
+    def stop(self) -> None:
+        """Keep all from being sent that is not. What is in flight comes in: it is paid for. `pull` has to follow."""
+        self.is_pulled = True
 
-    def explain(self, error: BuildError) -> None:
-        """Why it was pulled, where that took a while to find out."""
-        self.error = error
+    def pull(self, error: BuildError) -> None:
+        """The same, and why. The first reason counts."""
+        self.is_pulled = True
+        self.error = self.error or error
+        self._is_explained.set()
+
+    def check(self) -> None:
+        """Raises the error where it is pulled, when that is known."""
+        if self.is_pulled:
+            self._is_explained.wait()
+            assert self.error
+            raise self.error
 
     def recall(self, asked: str, said: str) -> None:
         """An earlier reply: what model was asked for, and which one its server said that it is."""

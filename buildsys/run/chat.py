@@ -12,7 +12,7 @@ import concurrent.futures
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -98,7 +98,7 @@ class ChatEngine:
         self.spending = spending or Spending()
         self._lock = threading.Lock()
         self._calls: set[_Call] = set()
-        self._hosts: dict[tuple[str, str | None], Host] = {}
+        self._hosts: dict[tuple[str, str | None, bool], Host] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._cancelled = False
@@ -177,7 +177,7 @@ class ChatEngine:
             going_on = [(c, ask) for c, ask in asks if ask]
             call.add(total=len(going_on) - (len(live) if first else 0))
             settled = _Settled()
-            call.turn = [c for c, _ in going_on], settled
+            call.turn = _Turn([c for c, _ in going_on])
             try:
                 self._settle_all(call, [ask for _, ask in going_on], settled)
             finally:
@@ -197,6 +197,7 @@ class ChatEngine:
             if known := self._known(call, ask):
                 call.note_known(known)
                 settled[n] = known
+                call.turn.told.append((n, known))
         call.report()
         missing = [(n, ask) for n, ask in enumerate(asks) if n not in settled]
         if missing:
@@ -205,8 +206,8 @@ class ChatEngine:
             call.report()
         if call.failures:
             raise call.error(call.failures[-1])
-        if missing and call.brake.error:
-            raise call.brake.error
+        if missing:
+            call.brake.check()
 
     def _known(self, call: _Call, ask: Ask) -> _Told | None:
         reply = self._replies.get(ask.key)
@@ -224,7 +225,7 @@ class ChatEngine:
         hosts = []
         with self._lock:
             for one in endpoint.each():
-                place = one.url, one.api_key
+                place = one.url, one.api_key, one.stream
                 most = one.in_flight or self._in_flight
                 if place not in self._hosts:
                     server = Server(one, connect_timeout_s=limits.connect_timeout_s)
@@ -247,11 +248,16 @@ class ChatEngine:
             while not concurrent.futures.wait([future], timeout=PROGRESS_S).done:
                 call.report()
                 call.look()
+                if call.is_stopped:
+                    self._loop.call_soon_threadsafe(call.cut)
             future.result()
         except concurrent.futures.CancelledError:
             raise Cancelled from None
         except Trouble as trouble:
-            raise call.error(trouble) from None
+            error = call.error(trouble)
+            if trouble.cause != "request":
+                call.brake.pull(error)
+            raise error from None
         finally:
             # Where it is not done, this thread was interrupted: nobody waits for the replies any more.
             future.cancel()
@@ -266,19 +272,27 @@ class ChatEngine:
             for n, ask in todo:
                 try:
                     settled[n] = await self._settle(call, fleet, ask)
+                    call.turn.told.append((n, settled[n]))
                 except HeldBack:
                     # What is in flight comes in: it is paid for.
                     call.is_held_back = True
                 except _Braked:
                     return
+                except asyncio.CancelledError:
+                    if call.is_stopped:
+                        return
+                    raise
                 except Trouble as trouble:
                     call.unanswered[n] = trouble.words
                     call.note_failed(trouble)
 
         # No more tasks than can be in flight: a task a request would be gigabytes where there are millions.
         n_tasks = sum(host.window.most for host in fleet.hosts)
-        await _all_or_none([work() for _ in range(min(n_tasks, len(missing)))])
-        if not call.brake.error:
+        call.workers = [asyncio.create_task(work()) for _ in range(min(n_tasks, len(missing)))]
+        await _all_or_none(call.workers)
+        if call.stopped:
+            raise call.stopped
+        if not call.is_stopped:
             self.spending.hold_back(ask.key for n, ask in missing if n not in settled and n not in call.unanswered)
 
     async def _settle(self, call: _Call, fleet: Fleet, ask: Ask) -> _Told:
@@ -290,17 +304,25 @@ class ChatEngine:
         mine = False
         if flight is None or flight.task.done():
             mine = True
+            if call.is_stopped:
+                raise _Braked
             self.spending.go_on()
-            flight = self._flights[ask.key] = _Flight(asyncio.create_task(self._fly(call, fleet, ask)))
+            progress = _Progress()
+            flight = _Flight(asyncio.create_task(self._fly(call, fleet, ask, progress)), progress)
+            self._flights[ask.key] = flight
         flight.n_waiting += 1
+        worker = asyncio.current_task()
+        assert worker
+        call.awaits[worker] = flight.progress
         reply = None
         try:
             # Another call may wait for it too, so it ends with the last that waits, not with the one that began it.
             reply = await asyncio.shield(flight.task)
         except _Braked:
-            if call.brake.error:
+            if call.is_stopped:
                 raise
         finally:
+            del call.awaits[worker]
             flight.n_waiting -= 1
             if not flight.n_waiting:
                 flight.task.cancel()
@@ -312,13 +334,14 @@ class ChatEngine:
         call.note(told)
         return told
 
-    async def _fly(self, call: _Call, fleet: Fleet, ask: Ask) -> Reply:
+    async def _fly(self, call: _Call, fleet: Fleet, ask: Ask, progress: _Progress) -> Reply:
         """Ask until there is an answer and the log has it. Raises Trouble when patience is at its end."""
         n_failures, n_busy, failing_since = 0, 0, 0.0
         while True:
-            host, began, heard = await self._attempt(call, fleet, ask, n_failures)
+            host, began, heard = await self._attempt(call, fleet, ask, n_failures, progress)
             if heard.meaning in ("reply", "refusal"):
                 return await self._keep(host, ask, heard, began)
+            progress.is_paid_for = False
             call.add(retries=1)
             failing_since = failing_since or time.monotonic()
             try:
@@ -329,6 +352,8 @@ class ChatEngine:
                 if not host.lost:
                     call.left_out.append((host.server.endpoint.url, trouble.words))
                 fleet.give_up(host, trouble)
+            if call.is_stopped:
+                raise _Braked
             if heard.meaning == "transient":
                 n_failures += 1
                 if n_failures >= self._patience.attempts:
@@ -339,16 +364,19 @@ class ChatEngine:
                 if n_busy >= len(fleet.hosts):  # Else another one is asked at once.
                     await asyncio.sleep(self._patience.pause_s(n_busy))
 
-    async def _attempt(self, call: _Call, fleet: Fleet, ask: Ask, n_failures: int) -> tuple[Host, float, Heard]:
+    async def _attempt(
+        self, call: _Call, fleet: Fleet, ask: Ask, n_failures: int, progress: _Progress
+    ) -> tuple[Host, float, Heard]:
         """One request within the budget, once a server wants to be asked; and when it began."""
         while True:
             host = await fleet.enter()
             try:
-                if call.brake.error:
+                if call.is_stopped:
                     raise _Braked
                 if self.spending.begin(ask.most_tokens):
                     # Whoever took too long may take as long again: it is not asked for ever in vain.
                     timeout_s = host.pace.deadline_s(ask.most_tokens, self._patience) * 2**n_failures
+                    progress.is_paid_for = True
                     began, heard = await self._send(call, host, ask, timeout_s)
                     return host, began, heard
             finally:
@@ -397,9 +425,8 @@ class ChatEngine:
             await host.server.close()
 
 
-async def _all_or_none(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all of them; the first error, or a cancellation, ends the rest before it is raised."""
-    tasks = [asyncio.create_task(one) for one in work]
+async def _all_or_none(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Await all of them; the first error, or a cancellation, ends the rest before it is raised."""
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -428,14 +455,30 @@ class _Told(NamedTuple):
 _Settled = dict[int, _Told]
 
 
+@dataclass
+class _Turn:
+    """told: the answers, in the order in which they came, and to which of the conversations. It only grows."""
+
+    conversations: list[Conversation]
+    told: list[tuple[int, _Told]] = field(default_factory=list)
+
+
 def _told(model: str, key: str, reply: Reply, *, sent: bool) -> _Told:
     content = (chat_content(reply.body) if reply.kind == "reply" else None) or {}
     return _Told(key, reply, content, sent, flaws(content, reply.request), model)
 
 
 @dataclass
+class _Progress:
+    """is_paid_for: it is sent, and its answer is not in the log yet."""
+
+    is_paid_for: bool = False
+
+
+@dataclass
 class _Flight:
     task: asyncio.Task[Reply]
+    progress: _Progress
     n_waiting: int = 0
 
 
@@ -454,7 +497,7 @@ class _Call:
     patience: Patience
     reuse_shorter: bool
     counts: RequestCounts
-    turn: tuple[list[Conversation], _Settled] = field(default_factory=lambda: ([], {}))
+    turn: _Turn = field(default_factory=lambda: _Turn([]))
     finish_reasons: Counter[str] = field(default_factory=Counter)
     bad: Counter[str] = field(default_factory=Counter)
     n_good: int = 0
@@ -465,11 +508,33 @@ class _Call:
     last_error: str = ""
     n_last_error: int = 0
     future: concurrent.futures.Future[None] | None = None
+    stopped: Exception | None = None
+    workers: list[asyncio.Task[None]] = field(default_factory=list)
+    awaits: dict[asyncio.Task[Any], _Progress] = field(default_factory=dict)
     cancelled: bool = False
     first: tuple[Row, ...] | None = None
     is_sending: bool = False
     is_at_rest: bool = False
     is_held_back: bool = False
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stopped is not None or self.brake.is_pulled
+
+    def stop(self, error: Exception) -> None:
+        """Send no more. What is in flight comes in, and is kept, but where the server is gone."""
+        self.stopped = self.stopped or error
+        if isinstance(error, Trouble) and error.cause == "server":
+            for worker in self.workers:
+                if worker is not asyncio.current_task():
+                    worker.cancel()
+
+    def cut(self) -> None:
+        """End those that only wait for their turn."""
+        for worker in self.workers:
+            progress = self.awaits.get(worker)
+            if not (progress and progress.is_paid_for):
+                worker.cancel()
 
     def add(self, **more: int) -> None:
         self.counts = replace(self.counts, **{name: getattr(self.counts, name) + n for name, n in more.items()})
@@ -485,7 +550,7 @@ class _Call:
             self._count_error(told.reply)
 
     def note(self, told: _Told) -> None:
-        """An answer that was waited for. Raises Trouble where all there is so far is one and the same error."""
+        """An answer that was waited for. It ends the call where all there is so far is one and the same error."""
         self.n_failed_in_a_row = 0
         self._judge(told)
         if told.reply.kind == "reply":
@@ -501,16 +566,18 @@ class _Call:
         self._count_error(told.reply)
         if not self.n_good and self.n_last_error >= self.patience.alike:
             problem = f"the first {self.n_last_error} replies carry the same error"
-            raise Trouble(problem, self.last_error, hint="change the request that the script builds")
+            self.stop(Trouble(problem, self.last_error, hint="change the request that the script builds"))
 
     def note_failed(self, trouble: Trouble) -> None:
         """A request that stayed without an answer; the others go on, unless too many fail one after the other."""
         if trouble.fatal:
-            raise trouble
+            self.stop(trouble)
+            return
         self.failures.append(trouble)
         self.n_failed_in_a_row += 1
         if self.n_failed_in_a_row >= self.patience.alike:
-            raise Trouble(f"{self.n_failed_in_a_row} requests in a row stayed without an answer", trouble.words)
+            problem = f"{self.n_failed_in_a_row} requests in a row stayed without an answer"
+            self.stop(Trouble(problem, trouble.words))
 
     def report(self) -> None:
         self.listener.progress(replace(self.counts, finish_reasons=dict(self.finish_reasons), bad=dict(self.bad)))
@@ -529,16 +596,25 @@ class _Call:
             self.listener.before_rest(self._rows_by_now)
 
     def look(self) -> None:
-        self.listener.look(self._rows_by_now)
+        """Let the listener look. What goes wrong with that ends the call, without losing what is in flight."""
+        try:
+            self.listener.look(self._rows_by_now)
+        except Cancelled:
+            raise
+        except Exception as error:
+            self.stop(error)
 
     def _rows_by_now(self, n: int) -> list[Row]:
-        """The last n conversations that are over, while others of their turn are not."""
-        conversations, settled = self.turn
-        told = [(conversations[at], one) for at, one in list(settled.items())[-n:]]
+        """The last n conversations that are over, while others of their turn have no answer yet.
+
+        None before the last turn: those that end early may be of a kind.
+        """
+        told = [(self.turn.conversations[at], one) for at, one in self.turn.told[-n:]]
         replied = [(c, one) for c, one in told if one.content]
         going_on = self.build([(c.record, [*c.heard, one.content]) for c, one in replied])
-        over = {id(c) for (c, _), body in zip(replied, going_on, strict=True) if body is None}
-        return [c.row_with(one.reply) for c, one in told if id(c) in over or not one.content]
+        if any(body is not None for body in going_on):
+            return []
+        return [c.row_with(one.reply) for c, one in told]
 
     def error(self, trouble: Trouble) -> BuildError:
         facts = [*trouble.facts, ("server", self.endpoint.url), ("it said", trouble.words)]

@@ -8,12 +8,13 @@ imported when the first server is really asked.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
 import ipaddress
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -135,7 +136,9 @@ class Server:
         no_connection = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
         try:
             if self.endpoint.stream:
-                return await self._stream(body, timeout_s, idle_s)
+                with contextlib.suppress(openai.BadRequestError, openai.UnprocessableEntityError):
+                    return await self._stream(body, timeout_s, idle_s)
+                # It may be that it does not stream: only what it says of the request as it was keyed counts.
             async with asyncio.timeout(timeout_s):
                 response = await self._client.post(
                     "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options
@@ -168,7 +171,7 @@ class Server:
             )
             response = stream.response
             try:
-                async for line in response.aiter_lines():
+                async for line in _lines(response.aiter_bytes()):
                     deadline.reschedule(loop.time() + idle_s)
                     said.append(line)
                     assembly.take(line)
@@ -200,6 +203,17 @@ class Server:
     def _redact(self, text: str) -> str:
         key = self.endpoint.api_key or ""
         return text.replace(key, "[api key]") if len(key) >= _MIN_SECRET else text
+
+
+async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """The lines of a stream. Other ends of lines, which readers of text know, are text here: JSON may hold them."""
+    rest = b""
+    async for part in parts:
+        *whole, rest = (rest + part).split(b"\n")
+        for line in whole:
+            yield line.removesuffix(b"\r").decode("utf-8", "replace")
+    if rest:
+        yield rest.decode("utf-8", "replace")
 
 
 def streaming(body: bytes) -> bytes:

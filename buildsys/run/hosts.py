@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from buildsys.errors import FAILED, USAGE, BuildError
 from buildsys.run.endpoint import Endpoint, Heard, Server
@@ -51,7 +51,10 @@ class Patience:
 
 
 class Trouble(Exception):
-    """A request can't be answered. fatal: neither can any other of the call."""
+    """A request can't be answered. fatal: neither can any other of the call.
+
+    cause: "server" where that is gone for good, and "access" where it lets nobody in: then no call of the rule can ask.
+    """
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Trouble(Exception):
         hint: str = "",
         exit_code: int = FAILED,
         fatal: bool = True,
+        cause: Literal["request", "access", "server"] = "request",
         facts: Sequence[tuple[str, str]] = (),
         excerpt: str = "",
     ) -> None:
@@ -72,6 +76,7 @@ class Trouble(Exception):
         self.hint = hint
         self.exit_code = exit_code
         self.fatal = fatal
+        self.cause = cause
 
 
 class Pace:
@@ -218,7 +223,8 @@ class Host:
             words = heard.words
             if self._cool_until > now + patience_s:
                 words += f" (asks to wait for {self._cool_until - now:,.0f} s)"
-            raise Trouble("the server can't be reached" if gone else "the server is too busy to answer", words)
+            problem = "the server can't be reached" if gone else "the server is too busy to answer"
+            raise Trouble(problem, words, cause="server")
 
 
 class Fleet:
@@ -269,6 +275,7 @@ def _gone(heard: Heard, cause: BuildError) -> Trouble:
         exit_code=cause.exit_code,
         facts=cause.facts,
         excerpt=cause.excerpt,
+        cause="server",
     )
 
 
@@ -280,4 +287,4 @@ def _misconfigured(heard: Heard, endpoint: Endpoint) -> Trouble:
         hint = "check the model's name and the endpoint's URL"
     else:
         hint = "check the endpoint's URL, and that it serves the OpenAI chat API"
-    return Trouble("the server takes no requests from here", heard.words, hint=hint, exit_code=USAGE)
+    return Trouble("the server takes no requests from here", heard.words, hint=hint, exit_code=USAGE, cause="access")

@@ -192,7 +192,8 @@ _WORDS = {
     "datetime": "a date and time",
 }
 _TYPES = re.compile(r"Expected `([\w |]+)`, got `(\w+)`")
-_LIMIT = re.compile(r"Expected `\w+` (>=?) ([\d.]+)")
+_LIMIT = re.compile(r"Expected `\w+` ([<>]=?) ([\d.]+)")
+_BOUNDS = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
 _MISSING = re.compile(r"Object missing required field `(?P<key>\w+)`")
 
 
@@ -202,7 +203,7 @@ def _in_words(name: str, kind: Any, value: Any, message: str) -> str:
         wanted = " or ".join(_WORDS[one] for one in match[1].split(" | "))
         return f"{name} has to be {wanted}, not {_WORDS[match[2]]}"
     if match := _LIMIT.match(message):
-        return f"{name} has to be {'at least' if match[1] == '>=' else 'more than'} {float(match[2]):g}, not {value}"
+        return f"{name} has to be {_BOUNDS[match[1]]} {float(match[2]):g}, not {value}"
     if message.startswith("Invalid enum value"):
         return f'{name} is "{value}", which is {_neither(kind)}'
     if "matching regex" in message:
