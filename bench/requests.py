@@ -31,7 +31,7 @@ ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "workspace/scripts/01b_generate_synthetic.py"
 DELAY_S = 0.5
 N_AGAIN = 100_000
-ROUNDS = 3
+ROUNDS = 2
 
 Json = dict[str, Any]
 
@@ -80,7 +80,10 @@ def asked(n: int, in_flight: int) -> Iterator[str]:
 def read_again() -> Iterator[str]:
     """The shipped `extract`, and the rows of a shard made anew from the log, each beside `json.loads` of the same."""
     replies = [reply_to(i) for i in range(2000)]
-    rows = [Row(str(i), {"id": str(i), "messages": []}, 0, (one.body,), None) for i, one in enumerate(replies)]
+    rows = [
+        Row(str(i), {"id": str(i), "messages": [{"role": "user", "content": "what?"}]}, 0, (one.body,), None)
+        for i, one in enumerate(replies)
+    ]
     lines = [row.line() for row in rows] * (N_AGAIN // len(rows))
     spec = importlib.util.spec_from_file_location("generate", SCRIPT)
     assert spec
@@ -111,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args(arguments)
-    rows = [*asked(10_000, 256), *asked(8_192, 1024), *read_again()]
+    rows = [*asked(5_000, 256), *asked(5_000, 1024), *read_again()]
     text = "\n".join(["| | |", "|---|---|", *(f"| {row} |" for row in rows)]) + f"\n\n{machine()}\n"
     print(text)
     if given.write:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import gc
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +33,10 @@ Build = Callable[[list[tuple[Record, list[Any]]]], list[dict[str, Any] | None]]
 
 IN_FLIGHT: Final = 256
 PROGRESS_S: Final = 0.2
+_COLLECTED: Final = (50_000, 20, 100)
+"""Rarer collections of garbage while requests are made: what a request leaves goes by reference counts, and to look
+through all that is in flight for cycles was a tenth of the CPU time.
+"""
 
 
 class Listener:
@@ -102,6 +107,7 @@ class ChatEngine:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._cancelled = False
+        self._collected = gc.get_threshold()
         # Touched by the loop's thread alone.
         self._flights: dict[str, _Flight] = {}
         self._refused_now: set[str] = set()
@@ -166,6 +172,7 @@ class ChatEngine:
             self._thread.join()
             self._loop.close()
             self._loop = self._thread = None
+            gc.set_threshold(*self._collected)
 
     # ------------------------------------------------------------ the caller's thread
 
@@ -239,6 +246,8 @@ class ChatEngine:
             if call.cancelled:
                 raise Cancelled
             if self._loop is None:
+                self._collected = gc.get_threshold()
+                gc.set_threshold(*_COLLECTED)
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._loop.run_forever, name="chat engine", daemon=True)
                 self._thread.start()
@@ -314,10 +323,10 @@ class ChatEngine:
         worker = asyncio.current_task()
         assert worker
         call.awaits[worker] = flight.progress
-        reply = None
+        found = None
         try:
             # Another call may wait for it too, so it ends with the last that waits, not with the one that began it.
-            reply = await asyncio.shield(flight.task)
+            found = await asyncio.shield(flight.task)
         except _Braked:
             if call.is_stopped:
                 raise
@@ -328,13 +337,13 @@ class ChatEngine:
                 flight.task.cancel()
             if not flight.n_waiting and self._flights.get(ask.key) is flight:
                 del self._flights[ask.key]
-        if reply is None:
+        if found is None:
             return await self._settle(call, fleet, ask)  # It was another rule's, whose brake is none of ours.
-        told = _told(ask.model, ask.key, reply, sent=mine)
+        told = _told(ask.model, ask.key, *found, sent=mine)
         call.note(told)
         return told
 
-    async def _fly(self, call: _Call, fleet: Fleet, ask: Ask, progress: _Progress) -> Reply:
+    async def _fly(self, call: _Call, fleet: Fleet, ask: Ask, progress: _Progress) -> _Found:
         """Ask until there is an answer and the log has it. Raises Trouble when patience is at its end."""
         n_failures, n_busy, failing_since = 0, 0, 0.0
         while True:
@@ -395,7 +404,7 @@ class ChatEngine:
         host.note(heard, asked_at, tokens_of(heard.content, "completion_tokens"))
         return began, heard
 
-    async def _keep(self, host: Host, ask: Ask, heard: Heard, began: float) -> Reply:
+    async def _keep(self, host: Host, ask: Ask, heard: Heard, began: float) -> _Found:
         reply = Reply(
             kind="refusal" if heard.meaning == "refusal" else "reply",
             request=ask.body,
@@ -414,7 +423,8 @@ class ChatEngine:
         if reply.kind == "refusal":
             self._refused_now.add(ask.key)
         # The log may hold an earlier answer, and that is the one that every later build will see.
-        return self._replies.get(ask.key) or reply
+        kept = self._replies.get(ask.key) or reply
+        return kept, heard.content if kept.body == reply.body else None
 
     async def _shut_down(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -446,7 +456,7 @@ class _Told(NamedTuple):
 
     key: str
     reply: Reply
-    content: dict[str, Any]
+    content: Mapping[str, Any]
     sent: bool
     bad: tuple[str, ...]
     model: str
@@ -463,8 +473,13 @@ class _Turn:
     told: list[tuple[int, _Told]] = field(default_factory=list)
 
 
-def _told(model: str, key: str, reply: Reply, *, sent: bool) -> _Told:
-    content = (chat_content(reply.body) if reply.kind == "reply" else None) or {}
+_Found = tuple[Reply, Mapping[str, Any] | None]
+"""The answer that is in the log, and its decoded body, None where that is yet to be decoded."""
+
+
+def _told(model: str, key: str, reply: Reply, content: Mapping[str, Any] | None = None, *, sent: bool) -> _Told:
+    if content is None:
+        content = (chat_content(reply.body) if reply.kind == "reply" else None) or {}
     return _Told(key, reply, content, sent, flaws(content, reply.request), model)
 
 
@@ -477,7 +492,7 @@ class _Progress:
 
 @dataclass
 class _Flight:
-    task: asyncio.Task[Reply]
+    task: asyncio.Task[_Found]
     progress: _Progress
     n_waiting: int = 0
 

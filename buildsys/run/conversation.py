@@ -153,7 +153,7 @@ class Conversation:
         self._keys.append(ask.key)
         return ask
 
-    def take(self, key: str, reply: Reply, content: dict[str, Any], sent: bool, bad: tuple[str, ...]) -> bool:
+    def take(self, key: str, reply: Reply, content: Mapping[str, Any], sent: bool, bad: tuple[str, ...]) -> bool:
         """Hear the reply to the last request; False where the conversation is over with it.
 
         key: that it is kept under. content: its decoded body, empty in a refusal. bad: what is wrong with it.
@@ -200,7 +200,7 @@ class Conversation:
     def _error_at_this_turn(self, problem: str, hint: str) -> BuildError:
         return BuildError(problem, facts=[("record", self.record_id), ("turn", str(len(self._keys) + 1))], hint=hint)
 
-    def _told(self, key: str, reply: Reply, content: dict[str, Any], sent: bool, bad: tuple[str, ...]) -> Asked:
+    def _told(self, key: str, reply: Reply, content: Mapping[str, Any], sent: bool, bad: tuple[str, ...]) -> Asked:
         return Asked(
             key=key,
             record_id=self.record_id,

@@ -131,3 +131,31 @@ def test_several_choices_are_kept_apart():
     assert [choice["message"]["content"] for choice in choices] == ["aA", "bB"]
     with pytest.raises(Broken):
         assembly.take("data: 7")
+
+
+@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\u0085"])
+def test_what_other_readers_take_for_an_end_of_a_line_is_text(engine, odd):
+    def plan(asked):
+        whole = events(asked)
+        chunk = json.loads(whole[3][6:])
+        chunk["choices"][0]["delta"] = {"content": f"a{odd}b"}
+        event = b"data: " + json.dumps(chunk, ensure_ascii=False).encode() + b"\r\n\r\n"
+        return Answer(events=(*whole[:3], event, *whole[4:]))
+
+    with ChatServer(plan) as server:
+        answered = engine().answer(records(1), one_turn, bit_by_bit(server))
+        assert len(server.asked) == 1
+    assert f"a{odd}b" in json.loads(answered.rows[0].replies[0])["choices"][0]["message"]["content"]
+
+
+def test_a_server_that_refuses_to_stream_is_asked_without_and_a_refusal_of_that_counts(engine):
+    def plan(asked):
+        if "stream_options" in asked.body:
+            return Answer(400, error_body("stream_options: extra fields not permitted"))
+        return Answer(400, error_body("too long")) if asked.prompt == "q2" else GOOD
+
+    with ChatServer(plan) as server:
+        answered = engine().answer(records(1, 2), one_turn, bit_by_bit(server))
+        assert len(server.asked) == 4
+    assert b"answer to q1" in answered.rows[0].replies[0]
+    assert answered.rows[1].error["message"] == "too long"
