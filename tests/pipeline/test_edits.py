@@ -106,13 +106,13 @@ EDITS = {
         ),
     ),
     "extract": (
-        "rows = [_sample(json.loads(line)) for line in lines]",
-        "rows = [*map(_sample, map(json.loads, lines))]",
+        "rows = [_sample(msgspec.json.decode(line)) for line in some]",
+        "rows = [*map(_sample, map(msgspec.json.decode, some))]",
         "samples",
         "extract",
         (
-            "    -        rows = [_sample(json.loads(line)) for line in lines]",
-            "    +        rows = [*map(_sample, map(json.loads, lines))]",
+            "    -            rows = [_sample(msgspec.json.decode(line)) for line in some]",
+            "    +            rows = [*map(_sample, map(msgspec.json.decode, some))]",
         ),
     ),
     "the request": (

@@ -36,7 +36,8 @@ def check(rule, name, view, path):
     reader = "read_parquet" if path.suffix == ".parquet" else "read_json"
     with duckdb.connect() as database:
         database.execute(f"CREATE VIEW {view} AS FROM {reader}('{path}')")
-        ((verdict,),) = database.execute(RULES["rule"][rule]["checks"][name]).fetchall()
+        check = RULES["rule"][rule]["checks"][name]
+        ((verdict,),) = database.execute(check["sql"] if isinstance(check, dict) else check).fetchall()
     return verdict
 
 

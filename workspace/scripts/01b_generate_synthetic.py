@@ -7,9 +7,11 @@ samples) and `tokenize` (samples to tokens). None calls another, so an edit of o
 import json
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -59,14 +61,22 @@ SAMPLES = pa.schema(
 )
 
 
+BATCH = 1000
+"""Rows that are Python objects at a time: parsing a hundred thousand replies is twice as fast as with all of them."""
+
+
 def extract(replies: Path, samples: Path) -> None:
     """One row a reply, in the order of `replies`; a request that failed is a row with `error` and without an answer.
 
     Absent texts are "" and never null: SQL's averages leave nulls out, so a check would not see them.
     """
-    with replies.open(encoding="utf-8") as lines:
-        rows = [_sample(json.loads(line)) for line in lines]
-    pq.write_table(pa.Table.from_pylist(rows, schema=SAMPLES), samples)
+    batches = []
+    with replies.open("rb") as lines:
+        while some := list(islice(lines, BATCH)):
+            rows = [_sample(msgspec.json.decode(line)) for line in some]
+            columns = [pa.array([row[field.name] for row in rows], field.type) for field in SAMPLES]
+            batches.append(pa.RecordBatch.from_arrays(columns, schema=SAMPLES))
+    pq.write_table(pa.Table.from_batches(batches, schema=SAMPLES), samples)
 
 
 def _sample(row: Json) -> Json:
