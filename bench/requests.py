@@ -10,6 +10,7 @@ flight as may be. CPU time is that of the whole process that asks: client, log, 
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.util
 import json
 import subprocess
@@ -90,6 +91,7 @@ def read_again() -> Iterator[str]:
     assert spec.loader
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
+    gc.freeze()  # As a worker does with what it has imported.
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         shard, samples = Path(name, "replies.jsonl"), Path(name, "samples.parquet")
         shard.write_bytes(b"\n".join(lines) + b"\n")

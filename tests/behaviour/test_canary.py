@@ -143,13 +143,17 @@ def test_replies_that_fail_a_check_stop_the_rule_before_the_rest_is_asked(
 
 
 def test_a_mended_script_uses_the_replies_of_the_canary(chat: Space, server: ChatServer) -> None:
+    n = 400
+    for shard in range(N_SHARDS):
+        rows = [{"id": f"r{shard}-{i}", "text": f"question {shard}-{i}"} for i in range(n)]
+        chat.write(f"prompts/{shard}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     server.plan = mute
     chat.build()
     assert chat.build().outcome == "failed"
     assert len(server.asked) == 4, "what is known to be bad is not asked beyond"
     chat.replace("scripts/gen.py", 'get("reasoning")', 'get("thoughts")')
     assert chat.build().outcome == "done"
-    assert len(server.asked) == N_SHARDS * N
+    assert len(server.asked) == N_SHARDS * n
     assert set(server.answered.values()) == {1}
 
 
