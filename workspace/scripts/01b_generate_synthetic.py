@@ -8,6 +8,7 @@ import json
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,9 @@ def extract(replies: Path, samples: Path) -> None:
     with replies.open("rb") as lines:
         while some := list(islice(lines, BATCH)):
             rows = [_sample(msgspec.json.decode(line)) for line in some]
-            columns = [pa.array([row[field.name] for row in rows], field.type) for field in SAMPLES]
-            batches.append(pa.RecordBatch.from_arrays(columns, schema=SAMPLES))
+            columns = zip(*map(itemgetter(*SAMPLES.names), rows), strict=True)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, SAMPLES, strict=True)]
+            batches.append(pa.RecordBatch.from_arrays(arrays, schema=SAMPLES))
     pq.write_table(pa.Table.from_batches(batches, schema=SAMPLES), samples)
 
 
