@@ -25,7 +25,7 @@ from buildsys.plan.key import Given
 from buildsys.prepare import Prepared
 from buildsys.run import checks
 from buildsys.run.brake import Brake
-from buildsys.run.chat import Cancelled
+from buildsys.run.call import Cancelled
 from buildsys.run.conversation import Row
 from buildsys.spec.graph import FromRule
 from buildsys.staged import targets, written

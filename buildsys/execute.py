@@ -31,7 +31,8 @@ from buildsys.model import ActionKey, Decision, Made, Observed, Rule, RuleName, 
 from buildsys.plan.key import Given
 from buildsys.project import Project
 from buildsys.run.brake import Brake
-from buildsys.run.chat import Cancelled, ChatEngine
+from buildsys.run.call import Cancelled
+from buildsys.run.chat import ChatEngine
 from buildsys.run.checks import Checks
 from buildsys.run.conversation import Asked, Record, read_records
 from buildsys.run.endpoint import Endpoint

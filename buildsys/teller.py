@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from buildsys.canary import MOST_ROWS, Canary, Follower
 from buildsys.events import Event, Notice, RequestCounts, RequestsAnswered
 from buildsys.model import ActionId
-from buildsys.run.chat import Listener
+from buildsys.run.call import Listener
 from buildsys.run.conversation import Asked, Row
 
 

@@ -12,24 +12,19 @@ import concurrent.futures
 import gc
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from buildsys.errors import BuildError
 from buildsys.events import RequestCounts
 from buildsys.run.brake import Brake
+from buildsys.run.call import Build, Call, Cancelled, Found, Listener, Progress, Settled, Told, Turn, told_of
 from buildsys.run.conversation import Ask, Asked, Conversation, Record, Row, text_of, tokens_of
-from buildsys.run.endpoint import Endpoint, Heard, Server, chat_content, server_words
+from buildsys.run.endpoint import Endpoint, Heard, Server
 from buildsys.run.hosts import Fleet, Host, Patience, Trouble
-from buildsys.run.quality import finish_reason, flaws
 from buildsys.run.replies import Reply, ReplyLog
 from buildsys.run.shorter import Shorter
 from buildsys.run.spending import HeldBack, Spending
-
-Build = Callable[[list[tuple[Record, list[Any]]]], list[dict[str, Any] | None]]
-"""(record, decoded replies so far) of every conversation -> the next request of each, None where it is over."""
 
 IN_FLIGHT: Final = 256
 PROGRESS_S: Final = 0.2
@@ -37,31 +32,6 @@ _COLLECTED: Final = (50_000, 20, 100)
 """Rarer collections of garbage while requests are made: what a request leaves goes by reference counts, and to look
 through all that is in flight for cycles was a tenth of the CPU time.
 """
-
-
-class Listener:
-    """What a call tells whoever makes it, in the caller's thread. Here nobody listens."""
-
-    def before_first(self) -> None:
-        """Of the first records, one is about to be asked. What this raises ends the call, as in the next two."""
-
-    def after_first(self, rows: Sequence[Row]) -> None:
-        """They have their answers, of which some have just come, or one of the other records is about to be asked."""
-
-    def before_rest(self, rows: Callable[[int], Sequence[Row]]) -> None:
-        """One of the other records is about to be asked. rows: the last n of them that are complete by now."""
-
-    def progress(self, counts: RequestCounts) -> None:
-        """Now and then, and at the end. Totals since the call was made."""
-
-    def look(self, rows: Callable[[int], Sequence[Row]]) -> None:
-        """Now and then while requests are in flight. rows: the last n that are complete by now."""
-
-    def left_out(self, url: str, words: str) -> None:
-        """One of several servers is asked no more."""
-
-    def ended(self, requests: tuple[Asked, ...]) -> None:
-        """All that was asked, also where the call raises."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +42,6 @@ class Answered:
     n_sent: int
     n_reused: int
     requests: tuple[Asked, ...]
-
-
-class Cancelled(Exception):
-    """The call was ended by `cancel` or `close`; what was answered is in the log."""
 
 
 class ChatEngine:
@@ -102,7 +68,7 @@ class ChatEngine:
         self._retry_refused = retry_refused
         self.spending = spending or Spending()
         self._lock = threading.Lock()
-        self._calls: set[_Call] = set()
+        self._calls: set[Call] = set()
         self._hosts: dict[tuple[str, str | None, bool], Host] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -135,7 +101,7 @@ class ChatEngine:
         """
         conversations = [Conversation(record, sample) for record in records for sample in range(samples)]
         counts = RequestCounts(total=len(conversations))
-        call = _Call(endpoint, build, listener or Listener(), brake or Brake(), self._patience, reuse_shorter, counts)
+        call = Call(endpoint, build, listener or Listener(), brake or Brake(), self._patience, reuse_shorter, counts)
         with self._lock:
             if self._cancelled:
                 raise Cancelled
@@ -176,15 +142,15 @@ class ChatEngine:
 
     # ------------------------------------------------------------ the caller's thread
 
-    def _converse(self, call: _Call, conversations: list[Conversation]) -> None:
+    def _converse(self, call: Call, conversations: list[Conversation]) -> None:
         live, first = conversations, True
         while live and not call.cancelled:
             bodies = call.build([(c.record, c.heard) for c in live])
             asks = [(c, c.ask(body, call.endpoint.identity)) for c, body in zip(live, bodies, strict=True)]
             going_on = [(c, ask) for c, ask in asks if ask]
             call.add(total=len(going_on) - (len(live) if first else 0))
-            settled = _Settled()
-            call.turn = _Turn([c for c, _ in going_on])
+            settled = Settled()
+            call.turn = Turn([c for c, _ in going_on])
             try:
                 self._settle_all(call, [ask for _, ask in going_on], settled)
             finally:
@@ -198,7 +164,7 @@ class ChatEngine:
         if call.is_held_back:
             raise HeldBack
 
-    def _settle_all(self, call: _Call, asks: list[Ask], settled: _Settled) -> None:
+    def _settle_all(self, call: Call, asks: list[Ask], settled: Settled) -> None:
         """A reply for each request, and whether this call sent it; the log first, then the server."""
         for n, ask in enumerate(asks):
             if known := self._known(call, ask):
@@ -216,15 +182,15 @@ class ChatEngine:
         if missing:
             call.brake.check()
 
-    def _known(self, call: _Call, ask: Ask) -> _Told | None:
+    def _known(self, call: Call, ask: Ask) -> Told | None:
         reply = self._replies.get(ask.key)
         if reply and not (reply.kind == "refusal" and self._retry_refused and ask.key not in self._refused_now):
-            return _told(ask.model, ask.key, reply, sent=False)
+            return told_of(ask.model, ask.key, reply, sent=False)
         if call.reuse_shorter:
             with self._lock:
                 found = self._shorter.find(ask.body, ask.identity, ask.sample)
             if found:
-                return _told(ask.model, *found, sent=False)
+                return told_of(ask.model, *found, sent=False)
         return None
 
     def _fleet(self, endpoint: Endpoint) -> Fleet:
@@ -241,7 +207,7 @@ class ChatEngine:
                 hosts.append(self._hosts[place])
         return Fleet(hosts)
 
-    def _wait(self, call: _Call, fleet: Fleet, missing: list[tuple[int, Ask]], settled: _Settled) -> None:
+    def _wait(self, call: Call, fleet: Fleet, missing: list[tuple[int, Ask]], settled: Settled) -> None:
         with self._lock:
             if call.cancelled:
                 raise Cancelled
@@ -274,7 +240,7 @@ class ChatEngine:
 
     # ------------------------------------------------------------ the loop's thread
 
-    async def _ask_all(self, call: _Call, fleet: Fleet, missing: list[tuple[int, Ask]], settled: _Settled) -> None:
+    async def _ask_all(self, call: Call, fleet: Fleet, missing: list[tuple[int, Ask]], settled: Settled) -> None:
         todo = iter(missing)
 
         async def work() -> None:
@@ -304,7 +270,7 @@ class ChatEngine:
         if not call.is_stopped:
             self.spending.hold_back(ask.key for n, ask in missing if n not in settled and n not in call.unanswered)
 
-    async def _settle(self, call: _Call, fleet: Fleet, ask: Ask) -> _Told:
+    async def _settle(self, call: Call, fleet: Fleet, ask: Ask) -> Told:
         """The reply from the log, from anybody's request that is in flight, or from one of our own."""
         if known := self._known(call, ask):
             call.note_known(known)
@@ -316,7 +282,7 @@ class ChatEngine:
             if call.is_stopped:
                 raise _Braked
             self.spending.go_on()
-            progress = _Progress()
+            progress = Progress()
             flight = _Flight(asyncio.create_task(self._fly(call, fleet, ask, progress)), progress)
             self._flights[ask.key] = flight
         flight.n_waiting += 1
@@ -339,11 +305,11 @@ class ChatEngine:
                 del self._flights[ask.key]
         if found is None:
             return await self._settle(call, fleet, ask)  # It was another rule's, whose brake is none of ours.
-        told = _told(ask.model, ask.key, *found, sent=mine)
+        told = told_of(ask.model, ask.key, *found, sent=mine)
         call.note(told)
         return told
 
-    async def _fly(self, call: _Call, fleet: Fleet, ask: Ask, progress: _Progress) -> _Found:
+    async def _fly(self, call: Call, fleet: Fleet, ask: Ask, progress: Progress) -> Found:
         """Ask until there is an answer and the log has it. Raises Trouble when patience is at its end."""
         n_failures, n_busy, failing_since = 0, 0, 0.0
         while True:
@@ -374,7 +340,7 @@ class ChatEngine:
                     await asyncio.sleep(self._patience.pause_s(n_busy))
 
     async def _attempt(
-        self, call: _Call, fleet: Fleet, ask: Ask, n_failures: int, progress: _Progress
+        self, call: Call, fleet: Fleet, ask: Ask, n_failures: int, progress: Progress
     ) -> tuple[Host, float, Heard]:
         """One request within the budget, once a server wants to be asked; and when it began."""
         while True:
@@ -392,7 +358,7 @@ class ChatEngine:
                 host.leave()
             await self.spending.settled()
 
-    async def _send(self, call: _Call, host: Host, ask: Ask, timeout_s: float) -> tuple[float, Heard]:
+    async def _send(self, call: Call, host: Host, ask: Ask, timeout_s: float) -> tuple[float, Heard]:
         began, asked_at = time.time(), time.monotonic()
         heard = None
         call.add(in_flight=1)
@@ -404,7 +370,7 @@ class ChatEngine:
         host.note(heard, asked_at, tokens_of(heard.content, "completion_tokens"))
         return began, heard
 
-    async def _keep(self, host: Host, ask: Ask, heard: Heard, began: float) -> _Found:
+    async def _keep(self, host: Host, ask: Ask, heard: Heard, began: float) -> Found:
         reply = Reply(
             kind="refusal" if heard.meaning == "refusal" else "reply",
             request=ask.body,
@@ -445,208 +411,12 @@ async def _all_or_none(tasks: Sequence[asyncio.Task[None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-# ---------------------------------------------------------------- one call, one request
-
-
-class _Told(NamedTuple):
-    """The answer to a request, which is kept under `key`. content: decoded, empty in a refusal. sent: by this call.
-
-    bad: what is wrong with it. model: that was asked for.
-    """
-
-    key: str
-    reply: Reply
-    content: Mapping[str, Any]
-    sent: bool
-    bad: tuple[str, ...]
-    model: str
-
-
-_Settled = dict[int, _Told]
-
-
-@dataclass
-class _Turn:
-    """told: the answers, in the order in which they came, and to which of the conversations. It only grows."""
-
-    conversations: list[Conversation]
-    told: list[tuple[int, _Told]] = field(default_factory=list)
-
-
-_Found = tuple[Reply, Mapping[str, Any] | None]
-"""The answer that is in the log, and its decoded body, None where that is yet to be decoded."""
-
-
-def _told(model: str, key: str, reply: Reply, content: Mapping[str, Any] | None = None, *, sent: bool) -> _Told:
-    if content is None:
-        content = (chat_content(reply.body) if reply.kind == "reply" else None) or {}
-    return _Told(key, reply, content, sent, flaws(content, reply.request), model)
-
-
-@dataclass
-class _Progress:
-    """is_paid_for: it is sent, and its answer is not in the log yet."""
-
-    is_paid_for: bool = False
-
-
 @dataclass
 class _Flight:
-    task: asyncio.Task[_Found]
-    progress: _Progress
+    task: asyncio.Task[Found]
+    progress: Progress
     n_waiting: int = 0
 
 
 class _Braked(Exception):
     """It is not sent, since the brake was pulled."""
-
-
-@dataclass(eq=False)
-class _Call:
-    """One call of `answer`: its counts, and whether it makes sense to go on."""
-
-    endpoint: Endpoint
-    build: Build
-    listener: Listener
-    brake: Brake
-    patience: Patience
-    reuse_shorter: bool
-    counts: RequestCounts
-    turn: _Turn = field(default_factory=lambda: _Turn([]))
-    finish_reasons: Counter[str] = field(default_factory=Counter)
-    bad: Counter[str] = field(default_factory=Counter)
-    n_good: int = 0
-    failures: list[Trouble] = field(default_factory=list)
-    unanswered: dict[int, str] = field(default_factory=dict)
-    left_out: list[tuple[str, str]] = field(default_factory=list)
-    n_failed_in_a_row: int = 0
-    last_error: str = ""
-    n_last_error: int = 0
-    future: concurrent.futures.Future[None] | None = None
-    stopped: Exception | None = None
-    workers: list[asyncio.Task[None]] = field(default_factory=list)
-    awaits: dict[asyncio.Task[Any], _Progress] = field(default_factory=dict)
-    cancelled: bool = False
-    first: tuple[Row, ...] | None = None
-    is_sending: bool = False
-    is_at_rest: bool = False
-    is_held_back: bool = False
-
-    @property
-    def is_stopped(self) -> bool:
-        return self.stopped is not None or self.brake.is_pulled
-
-    def stop(self, error: Exception) -> None:
-        """Send no more. What is in flight comes in, and is kept, but where the server is gone."""
-        self.stopped = self.stopped or error
-        if isinstance(error, Trouble) and error.cause == "server":
-            for worker in self.workers:
-                if worker is not asyncio.current_task():
-                    worker.cancel()
-
-    def cut(self) -> None:
-        """End those that only wait for their turn."""
-        for worker in self.workers:
-            progress = self.awaits.get(worker)
-            if not (progress and progress.is_paid_for):
-                worker.cancel()
-
-    def add(self, **more: int) -> None:
-        self.counts = replace(self.counts, **{name: getattr(self.counts, name) + n for name, n in more.items()})
-
-    def note_known(self, told: _Told) -> None:
-        """An answer that cost nothing. It never ends the call, but it counts as evidence."""
-        self._judge(told)
-        self.add(done=1)
-        if told.reply.kind == "reply":
-            self.n_good += 1
-            self.brake.recall(told.model, told.reply.model)
-        else:
-            self._count_error(told.reply)
-
-    def note(self, told: _Told) -> None:
-        """An answer that was waited for. It ends the call where all there is so far is one and the same error."""
-        self.n_failed_in_a_row = 0
-        self._judge(told)
-        if told.reply.kind == "reply":
-            self.n_good += 1
-            self.brake.hear(told.model, told.reply.model, told.reply.endpoint)
-            n_output, n_input = (
-                max(0, tokens_of(told.content, name)) if told.sent else 0
-                for name in ("completion_tokens", "prompt_tokens")
-            )
-            self.add(done=1, sent=told.sent, output_tokens=n_output, input_tokens=n_input)
-            return
-        self.add(done=1, sent=told.sent)
-        self._count_error(told.reply)
-        if not self.n_good and self.n_last_error >= self.patience.alike:
-            problem = f"the first {self.n_last_error} replies carry the same error"
-            self.stop(Trouble(problem, self.last_error, hint="change the request that the script builds"))
-
-    def note_failed(self, trouble: Trouble) -> None:
-        """A request that stayed without an answer; the others go on, unless too many fail one after the other."""
-        if trouble.fatal:
-            self.stop(trouble)
-            return
-        self.failures.append(trouble)
-        self.n_failed_in_a_row += 1
-        if self.n_failed_in_a_row >= self.patience.alike:
-            problem = f"{self.n_failed_in_a_row} requests in a row stayed without an answer"
-            self.stop(Trouble(problem, trouble.words))
-
-    def report(self) -> None:
-        self.listener.progress(replace(self.counts, finish_reasons=dict(self.finish_reasons), bad=dict(self.bad)))
-        while self.left_out:
-            self.listener.left_out(*self.left_out.pop())
-
-    def before_sending(self) -> None:
-        """Tell the listener, once for the first records and once for the rest."""
-        if self.first is None and not self.is_sending:
-            self.is_sending = True
-            self.listener.before_first()
-        elif self.first is not None and not self.is_at_rest:
-            self.is_at_rest = True
-            if self.first and not self.is_sending:
-                self.listener.after_first(self.first)
-            self.listener.before_rest(self._rows_by_now)
-
-    def look(self) -> None:
-        """Let the listener look. What goes wrong with that ends the call, without losing what is in flight."""
-        try:
-            self.listener.look(self._rows_by_now)
-        except Cancelled:
-            raise
-        except Exception as error:
-            self.stop(error)
-
-    def _rows_by_now(self, n: int) -> list[Row]:
-        """The last n conversations that are over, while others of their turn have no answer yet.
-
-        None before the last turn: those that end early may be of a kind.
-        """
-        told = [(self.turn.conversations[at], one) for at, one in self.turn.told[-n:]]
-        replied = [(c, one) for c, one in told if one.content]
-        going_on = self.build([(c.record, [*c.heard, one.content]) for c, one in replied])
-        if any(body is not None for body in going_on):
-            return []
-        return [c.row_with(one.reply) for c, one in told]
-
-    def error(self, trouble: Trouble) -> BuildError:
-        facts = [*trouble.facts, ("server", self.endpoint.url), ("it said", trouble.words)]
-        facts.append(("answered", f"{self.counts.done:,} of {self.counts.total:,} requests"))
-        if self.failures:
-            facts.append(("failed", f"{len(self.failures):,}"))
-        go_on = "the replies so far are kept: `buildsys build` asks only for the rest"
-        hint = f"{trouble.hint}; {go_on}" if trouble.hint else go_on
-        return BuildError(trouble.problem, facts=facts, excerpt=trouble.excerpt, hint=hint, exit_code=trouble.exit_code)
-
-    def _judge(self, told: _Told) -> None:
-        self.bad.update(told.bad)
-        if told.content:
-            self.finish_reasons[finish_reason(told.content) or "none"] += 1
-
-    def _count_error(self, reply: Reply) -> None:
-        self.add(refused=1)
-        error = f"{reply.status}: {server_words(reply.body)}"
-        self.n_last_error = self.n_last_error + 1 if error == self.last_error else 1
-        self.last_error = error

@@ -1,7 +1,8 @@
-"""Two thousand prompts put to a server at which much goes wrong: each is answered once, and no answer is lost.
+"""Many prompts put to a server at which much goes wrong: each is answered once, and no answer is lost.
 
 Answers are a function of the request, and what goes wrong is one of the request and of how often it was tried, so that
-shards can be compared byte by byte. `PAID_KILLS=50` and `CAP=25000` are the long forms, which `.ci/long` runs.
+shards can be compared byte by byte. `PAID_PROMPTS=2000`, `PAID_KILLS=50` and `CAP=25000` are the long forms, which
+`.ci/long` runs.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from tests.chat.server import Answer, Asked, ChatServer, error_body
 from tests.cli.conftest import PROGRAM, environment
 from tests.processes import children_of
 
-N = 2000
+N = int(os.environ.get("PAID_PROMPTS", "600"))
 N_SHARDS = 8
 IN_FLIGHT = 64
-N_KILLS = int(os.environ.get("PAID_KILLS", "3"))
-N_KILLED = N if N_KILLS > 10 else 500
-CAP = int(os.environ.get("CAP", "1000"))
+N_KILLS = int(os.environ.get("PAID_KILLS", "2"))
+N_KILLED = N if N_KILLS > 10 else 300
+CAP = int(os.environ.get("CAP", "500"))
 SEED = int(os.environ.get("SEED", "20"))
 
 RULES = """
@@ -196,7 +197,7 @@ def test_every_prompt_is_answered_once_whatever_goes_wrong(chat: Space, server: 
     answers = {json.dumps(json.loads(body)) for body in whole.values()}
     assert {json.dumps(row["replies"][0]) for row in rows} == answers
     assert set(paid(server).values()) == {1}
-    assert sum(asked.tries > 0 for asked in server.asked) > 300
+    assert sum(asked.tries > 0 for asked in server.asked) > N // 10
     n_asked = len(server.asked)
     assert chat.build(force=["replies"]).outcome == "done"
     assert len(server.asked) == n_asked
