@@ -28,6 +28,7 @@ from tests.processes import children_of
 N = int(os.environ.get("PAID_PROMPTS", "600"))
 N_SHARDS = 8
 IN_FLIGHT = 64
+SLOWEST_S = 1.5
 N_KILLS = int(os.environ.get("PAID_KILLS", "2"))
 N_KILLED = N if N_KILLS > 10 else 300
 CAP = int(os.environ.get("CAP", "500"))
@@ -143,7 +144,7 @@ class Faulty:
         n = chance(asked, f"fault {asked.tries}")
         if asked.tries < 3 and n < 200:
             return FAULTS[n % len(FAULTS)](asked)
-        delay_s = 1.5 if n > 995 else 0.005 + n / 50_000
+        delay_s = SLOWEST_S if n > 995 else 0.005 + n / 50_000
         return Answer(body=reply(asked), delay_s=delay_s)
 
 
@@ -251,7 +252,7 @@ def test_kills_lose_nothing_that_was_paid_for(
             over = build.poll() is not None
             kill(build)
             n_killed += not over
-            time.sleep(0.1)  # What the server still writes to nobody is counted by then.
+            time.sleep(0.0 if over else SLOWEST_S + 0.2)  # What the server still answers nobody is counted by then.
             before, n_lost = n_lost, sum(paid(server).values()) - len(kept(space))
             # A reply that was sent by then and not read was in flight, and so was one that is not there yet.
             assert n_lost - before <= (0 if over else IN_FLIGHT)
